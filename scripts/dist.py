@@ -267,8 +267,9 @@ def fill_units(top: Path) -> None:
     """Units of systemd and the user that they run as."""
     units = top / "usr" / "lib" / "systemd" / "system"
     units.mkdir(parents=True)
-    for unit in sorted((ROOT / "packaging" / "systemd").glob("*.service")):
-        shutil.copy(unit, units)
+    for unit in sorted((ROOT / "packaging" / "systemd").iterdir()):
+        if unit.suffix in (".service", ".socket"):
+            shutil.copy(unit, units)
     users = top / "usr" / "lib" / "sysusers.d"
     users.mkdir()
     shutil.copy(ROOT / "packaging" / "systemd" / "farline.sysusers", users / "farline.conf")

@@ -169,17 +169,22 @@ def parse_target(text: str) -> str:
     """A target as JSON from `farline://...` or `host[:port]`."""
 
 def mint_ticket(
-    state_dir: str, address: str, scope_json: str, limits_json: str, lifetime_s: float
+    state_dir: str,
+    address: str,
+    scope_json: str,
+    limits_json: str,
+    lifetime_s: float,
+    keys_dir: str | None = None,
 ) -> str:
-    """A ticket signed by the server whose state is in `state_dir`."""
+    """A ticket of the server whose state is in `state_dir`; its keys may be in `keys_dir`."""
 
-def list_tickets(state_dir: str) -> str:
+def list_tickets(state_dir: str, keys_dir: str | None = None) -> str:
     """Tickets that the server whose state is in `state_dir` remembers, as JSON."""
 
-def inspect_ticket(state_dir: str, ticket: str) -> str:
+def inspect_ticket(state_dir: str, ticket: str, keys_dir: str | None = None) -> str:
     """What a ticket says, as JSON; with what that server knows of it."""
 
-def revoke_ticket(state_dir: str, claims_json: str) -> None:
+def revoke_ticket(state_dir: str, claims_json: str, keys_dir: str | None = None) -> None:
     """Has the servers whose state is in `state_dir` refuse a ticket from now on."""
 
 def host_facts() -> str:
@@ -252,8 +257,12 @@ def looks_into(rules: list[str], path: bytes) -> bool:
 def make_contact(target_json: str, ip_version: str, timeout_s: float) -> Contact:
     """Connects to a target over IP of this version (`any`, `v4`, `v6`) and says nothing."""
 
-def start_server(config_json: str, connect_to: str | None = None) -> Server:
+def start_server(
+    config_json: str, connect_to: str | None = None, sockets: list[int] = ...
+) -> Server:
     """Starts a server.
+
+    With `sockets` it listens on these descriptors, which stay the caller's.
 
     With `connect_to` (`address:port`) it listens nowhere, connects to a client that waits there,
     and ends after that session.

@@ -21,6 +21,9 @@ from _udt import peers
 from _udt.peers import End
 from farline.testbeds import Testbed, load, needs
 from farline.testbeds.fixture import SKIP_REASON
+from tests.interop.clean_root import bare, deb, root, wheel
+
+__all__ = ["bare", "deb", "root", "wheel"]
 
 collect_ignore = [] if os.environ.get("FARLINE_LONG") == "1" else ["test_long.py"]
 

@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from scripts import dist
-from tests.interop.test_clean_root import HOME, Root, bare, deb, root, wheel
+from tests.interop.clean_root import HOME, Root
 
-__all__ = ["bare", "deb", "root", "wheel"]
 pytestmark = [pytest.mark.timeout(900), pytest.mark.alone]
 RECIPE = (dist.ROOT / "packaging" / "container" / "Containerfile").read_text(encoding="utf-8")
 JOINED = re.sub(r"\\\n\s*", "", RECIPE)

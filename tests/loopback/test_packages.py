@@ -115,7 +115,7 @@ def test_pages_completion_and_units_come_along(root: Path) -> None:
     assert (share / "zsh/vendor-completions/_farline").exists()
     assert (share / "fish/vendor_completions.d/farline.fish").exists()
     units = {path.name for path in (root / "usr/lib/systemd/system").iterdir()}
-    assert units == {"farline-serve.service", "farline-portal.service"}
+    assert units == {"farline-serve.service", "farline-serve.socket", "farline-portal.service"}
     assert (root / "usr/bin/farline").resolve().name == "farline"
 
 

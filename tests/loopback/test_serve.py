@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.loopback.conftest import Start
-from tests.support.serving import farline, serving
+from tests.support.serving import FARLINE, environment, farline, serving
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -42,6 +45,86 @@ def test_its_lines_can_be_pasted(tmp_path: Path, start: Start) -> None:
     assert farline(tmp_path, "probe", ticket, "-t", "0.2", "--no-store").returncode == 0
     process.terminate()
     assert process.wait(20) == 0
+
+
+@pytest.fixture
+def opened() -> Iterator[socket.socket]:
+    """A socket that somebody else opened."""
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        yield one
+
+
+@contextmanager
+def handed_down(home: Path, one: socket.socket, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """`farline serve` as a service manager starts it that has opened a socket for it."""
+    # The name of the process and the number of the descriptor are part of the contract.
+    script = 'exec 3<&"$0"; export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@"'
+    number = one.fileno()
+    command = ["bash", "-c", script, str(number), *FARLINE, "serve", *words]
+    with subprocess.Popen(
+        command, pass_fds=(number,), env=environment(home), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_it_listens_on_a_socket_that_was_opened_for_it(
+    tmp_path: Path, opened: socket.socket
+) -> None:
+    at = f"127.0.0.1:{opened.getsockname()[1]}"
+    with handed_down(tmp_path, opened, "--json", "--state-dir", str(tmp_path / "state")) as server:
+        assert server.stdout is not None
+        ready = json.loads(server.stdout.readline())
+        assert ready["addresses"] == [at]
+        assert (
+            farline(tmp_path, "probe", ready["ticket"], "-t", "0.2", "--no-store").returncode == 0
+        )
+        server.terminate()
+        assert server.wait(20) == 0
+    # Whoever opened it still has it: the next server finds its clients waiting.
+    socket.create_connection(opened.getsockname(), 5).close()
+
+
+@pytest.mark.parametrize("words", [("-p", "0"), ("-B", "127.0.0.1"), ("--iperf3-only",)])
+def test_where_to_listen_is_said_once(
+    tmp_path: Path, opened: socket.socket, words: tuple[str, ...]
+) -> None:
+    with handed_down(tmp_path, opened, *words) as server:
+        _, said = server.communicate(timeout=20)
+    assert server.returncode == 1
+    assert "the service manager has opened the sockets to listen on" in said
+
+
+def test_what_is_no_socket_to_listen_on_is_one_line(tmp_path: Path) -> None:
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams,
+        handed_down(tmp_path, datagrams, "--state-dir", str(tmp_path / "state")) as server,
+    ):
+        _, said = server.communicate(timeout=20)
+    assert server.returncode == 2
+    assert said.count("\n") == 1
+    assert "handed down as 3 failed: it is no TCP socket that listens" in said
+
+
+def test_keys_may_have_a_folder_of_their_own(tmp_path: Path) -> None:
+    """Made there at first; a server writes nothing there afterwards."""
+    keys, folders = tmp_path / "keys", ["--keys", str(tmp_path / "keys")]
+    made = farline(tmp_path, "ticket", "make", "127.0.0.1", *folders)
+    assert made.returncode == 0, made.stderr
+    assert {path.name for path in keys.iterdir()} == {"server.pem", "ticket.key"}
+    made_at = {path.name: path.stat().st_mtime_ns for path in (keys, *keys.iterdir())}
+    pin = made.stdout.strip().rpartition("?key=")[2]
+    with serving(tmp_path, *folders) as server:
+        assert server.ticket.endswith(pin)
+        assert farline(tmp_path, "probe", server.ticket, "-t", "0.2", "--no-store").returncode == 0
+        assert not list((tmp_path / "state").glob("*.key"))
+        assert made_at == {path.name: path.stat().st_mtime_ns for path in (keys, *keys.iterdir())}
+        shown = farline(tmp_path, "ticket", "show", server.ticket, *folders, "--json",
+                        "--state-dir", str(tmp_path / "state"))  # fmt: skip
+        assert json.loads(shown.stdout)["ticket"]["signed_here"]
 
 
 def test_its_lines_for_files_can_be_pasted(tmp_path: Path, start: Start) -> None:

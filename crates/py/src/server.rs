@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use farline_iperf3::Iperf3Server as ProtocolServer;
-use farline_session::{Server as SessionServer, ServerEvent};
+use farline_session::{Server as SessionServer, ServerEvent, ServerFolders};
 use farline_spec::{Failure, Iperf3Config, Limits, Scope, ServerConfig, TicketClaims, from_json};
 use pyo3::prelude::*;
 
@@ -22,22 +22,31 @@ impl Server {
 }
 
 /// Starts a server; with `connect_to` (`address:port`) it listens nowhere, connects to a client that
-/// waits there, and ends after that session.
+/// waits there, and ends after that session. With `sockets`, it listens on these descriptors, which stay
+/// the caller's.
 #[pyfunction]
-#[pyo3(signature = (config_json, connect_to=None))]
-pub fn start_server(py: Python<'_>, config_json: &str, connect_to: Option<&str>) -> PyResult<Server> {
+#[pyo3(signature = (config_json, connect_to=None, sockets=Vec::new()))]
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over what it made")]
+pub fn start_server(
+    py: Python<'_>,
+    config_json: &str,
+    connect_to: Option<&str>,
+    sockets: Vec<i32>,
+) -> PyResult<Server> {
     let server = gate(py, || {
         let config: ServerConfig = from_json(config_json)?;
         match connect_to {
-            None => SessionServer::start(config),
+            None if sockets.is_empty() => SessionServer::start(config),
+            None => SessionServer::start_on(&config, &sockets),
             Some(client) => SessionServer::connect_back(&config, socket_address("connect_to", client)?),
         }
     })?;
     Ok(Server { server: Some(server) })
 }
 
-/// A ticket signed by the server whose state is in `state_dir`.
+/// A ticket signed by the server whose state is in `state_dir`, and its keys in `keys_dir` if not there too.
 #[pyfunction]
+#[pyo3(signature = (state_dir, address, scope_json, limits_json, lifetime_s, keys_dir=None))]
 pub fn mint_ticket(
     py: Python<'_>,
     state_dir: &str,
@@ -45,37 +54,62 @@ pub fn mint_ticket(
     scope_json: &str,
     limits_json: &str,
     lifetime_s: f64,
+    keys_dir: Option<&str>,
 ) -> PyResult<String> {
     let lifetime = seconds("lifetime_s", lifetime_s)?;
     gate(py, || {
         let (scope, limits) = (from_json::<Scope>(scope_json)?, from_json::<Limits>(limits_json)?);
-        farline_session::mint_ticket(Path::new(state_dir), address, scope, limits, lifetime)
+        farline_session::mint_ticket(folders(state_dir, keys_dir), address, scope, limits, lifetime)
     })
 }
 
 /// Tickets that the server whose state is in `state_dir` remembers, as JSON.
 #[pyfunction]
-pub fn list_tickets(py: Python<'_>, state_dir: &str) -> PyResult<String> {
+#[pyo3(signature = (state_dir, keys_dir=None))]
+pub fn list_tickets(py: Python<'_>, state_dir: &str, keys_dir: Option<&str>) -> PyResult<String> {
     gate(py, || {
-        to_json(&farline_session::list_tickets(Path::new(state_dir))?)
+        to_json(&farline_session::list_tickets(folders(state_dir, keys_dir))?)
     })
 }
 
 /// What a ticket says, as JSON; with what the server whose state is in `state_dir` knows of it.
 #[pyfunction]
-pub fn inspect_ticket(py: Python<'_>, state_dir: &str, ticket: &str) -> PyResult<String> {
+#[pyo3(signature = (state_dir, ticket, keys_dir=None))]
+pub fn inspect_ticket(
+    py: Python<'_>,
+    state_dir: &str,
+    ticket: &str,
+    keys_dir: Option<&str>,
+) -> PyResult<String> {
     gate(py, || {
-        to_json(&farline_session::inspect_ticket(Path::new(state_dir), ticket)?)
+        to_json(&farline_session::inspect_ticket(
+            folders(state_dir, keys_dir),
+            ticket,
+        )?)
     })
 }
 
 /// Has the servers whose state is in `state_dir` refuse a ticket from now on.
 #[pyfunction]
-pub fn revoke_ticket(py: Python<'_>, state_dir: &str, claims_json: &str) -> PyResult<()> {
+#[pyo3(signature = (state_dir, claims_json, keys_dir=None))]
+pub fn revoke_ticket(
+    py: Python<'_>,
+    state_dir: &str,
+    claims_json: &str,
+    keys_dir: Option<&str>,
+) -> PyResult<()> {
     gate(py, || {
         let claims = from_json::<TicketClaims>(claims_json)?;
-        farline_session::revoke_ticket(Path::new(state_dir), &claims)
+        farline_session::revoke_ticket(folders(state_dir, keys_dir), &claims)
     })
+}
+
+/// The folders of a server; its keys are in `keys_dir` if they have one of their own.
+fn folders<'a>(state_dir: &'a str, keys_dir: Option<&'a str>) -> ServerFolders<'a> {
+    ServerFolders {
+        state: Path::new(state_dir),
+        keys: Path::new(keys_dir.unwrap_or(state_dir)),
+    }
 }
 
 #[pymethods]

@@ -43,6 +43,7 @@ pub use client::{
 pub use copy::{FileSum, looks_into, run_storage_load};
 pub use facts::{host_facts, version_info};
 pub use server::{AuditEvent, RefusalSummary, Server, ServerEvent, SessionEnd, SessionStart};
+pub use state_dir::ServerFolders;
 pub use target::{DEFAULT_PORT, Protocol, Target};
 pub use ticket::mint_ticket;
 pub use ticket_records::{inspect_ticket, list_tickets, revoke_ticket};

@@ -6,8 +6,8 @@
 //!           MAC    = base64url(HMAC-SHA256(server's secret, "v1." CLAIMS))
 //! ```
 //!
-//! The secret never leaves the server's state folder, so a ticket can be made without the daemon
-//! and checked without a list of tickets. The folder also has, in files named `ID.EXPIRY`:
+//! The secret never leaves the folder of the server's keys, so a ticket can be made without the daemon
+//! and checked without a list of tickets. The state folder has, in files named `ID.EXPIRY`:
 //!
 //! ```text
 //! ticket-uses/       a byte for each session, where their number is limited
@@ -15,7 +15,6 @@
 //! tickets-revoked/   an empty file for each ticket that no longer holds: looked at whenever one is used
 //! ```
 
-use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
@@ -24,8 +23,9 @@ use farline_spec::{Direction, Failure, FailureKind, Limits, Scope, TicketClaims,
 use ring::hmac;
 
 use crate::message::Task;
-use crate::state_dir::{StateDir, random};
+use crate::state_dir::{ServerFolders, StateDir, random};
 use crate::target::Target;
+use crate::ticket_records::has_secret;
 use crate::tls::ServerIdentity;
 
 /// Longest ticket, in bytes.
@@ -55,7 +55,8 @@ impl TicketOffice {
         let secret = state.read_or_make(SECRET_FILE, || Ok(random::<SECRET_BYTES>()?.to_vec()))?;
         if secret.len() != SECRET_BYTES {
             let line = format!(
-                "{SECRET_FILE} in the state folder: {} bytes; allowed: {SECRET_BYTES}",
+                "{}: {} bytes; allowed: {SECRET_BYTES}",
+                state.secret(SECRET_FILE).display(),
                 secret.len()
             );
             return Err(Failure::new(FailureKind::System, line));
@@ -189,14 +190,14 @@ pub fn check_scope<'a>(scope: &'a Scope, task: &Task) -> Result<Option<&'a str>,
     Err(auth(&format!("the ticket is for {allowed}, not for {wanted}")))
 }
 
-/// Makes a ticket for the server whose state is in `state_dir` and which clients reach at
+/// Makes a ticket for the server with these `folders`, which clients reach at
 /// `address` (`host[:port]`); gives its URL. The daemon need not run.
 ///
 /// # Errors
 /// [`FailureKind::Usage`] for an address that is none, [`FailureKind::Spec`] for a lifetime or scope out of
 /// range, [`FailureKind::System`] when the state folder cannot be used.
-pub fn mint_ticket(
-    state_dir: &Path,
+pub fn mint_ticket<'a>(
+    folders: impl Into<ServerFolders<'a>>,
     address: &str,
     scope: Scope,
     limits: Limits,
@@ -206,7 +207,9 @@ pub fn mint_ticket(
     if lifetime < Duration::from_secs(1) {
         return Err(Failure::new(FailureKind::Spec, "lifetime: must be 1 s or more"));
     }
-    let state = StateDir::open(state_dir)?;
+    let folders = folders.into();
+    has_secret(folders)?;
+    let state = StateDir::of(folders)?;
     let claims = TicketClaims {
         id: ulid::Ulid::new().to_string(),
         scope,

@@ -1,11 +1,9 @@
 //! Tickets as they are remembered: listed, looked at and revoked, without the server.
 
-use std::path::Path;
-
-use farline_spec::{Failure, FailureKind, TicketClaims, TicketRecord};
+use farline_spec::{Failure, FailureKind, TicketClaims, TicketRecord, kernel_words};
 use serde::{Deserialize, Serialize};
 
-use crate::state_dir::StateDir;
+use crate::state_dir::{ServerFolders, StateDir};
 use crate::target::Target;
 use crate::ticket::{
     KEPT_FOLDER, SECRET_FILE, TicketOffice, USES_FOLDER, claims_of, file_name, is_name, now_s, unwritten,
@@ -56,13 +54,13 @@ impl TicketOffice {
     }
 }
 
-/// Tickets that the server whose state is in `state_dir` knows of and that were not expired when the
+/// Tickets that the server with these `folders` knows of and that were not expired when the
 /// last one was made, the oldest first.
 ///
 /// # Errors
 /// [`FailureKind::System`] when the state folder cannot be read.
-pub fn list_tickets(state_dir: &Path) -> Result<Vec<TicketRecord>, Failure> {
-    let Some(office) = existing_office(state_dir)? else {
+pub fn list_tickets<'a>(folders: impl Into<ServerFolders<'a>>) -> Result<Vec<TicketRecord>, Failure> {
+    let Some(office) = existing_office(folders.into())? else {
         return Ok(Vec::new());
     };
     let kept = office.kept()?;
@@ -73,7 +71,7 @@ pub fn list_tickets(state_dir: &Path) -> Result<Vec<TicketRecord>, Failure> {
 ///
 /// # Errors
 /// [`FailureKind::Usage`] for a text that is no ticket, [`FailureKind::System`] when the state folder cannot be read.
-pub fn inspect_ticket(state_dir: &Path, url: &str) -> Result<TicketRecord, Failure> {
+pub fn inspect_ticket<'a>(folders: impl Into<ServerFolders<'a>>, url: &str) -> Result<TicketRecord, Failure> {
     let target = Target::parse(url)?;
     let no_ticket = || {
         let line = "this is no ticket: a ticket is the whole line farline://HOST:PORT/v1....";
@@ -90,7 +88,7 @@ pub fn inspect_ticket(state_dir: &Path, url: &str) -> Result<TicketRecord, Failu
         revoked: false,
         signed_here: false,
     };
-    let Some(office) = existing_office(state_dir)? else {
+    let Some(office) = existing_office(folders.into())? else {
         return Ok(record);
     };
     if office.open_claims(text).is_none() {
@@ -114,19 +112,46 @@ pub fn inspect_ticket(state_dir: &Path, url: &str) -> Result<TicketRecord, Failu
 ///
 /// # Errors
 /// [`FailureKind::System`] when that cannot be written down.
-pub fn revoke_ticket(state_dir: &Path, claims: &TicketClaims) -> Result<(), Failure> {
+pub fn revoke_ticket<'a>(
+    folders: impl Into<ServerFolders<'a>>,
+    claims: &TicketClaims,
+) -> Result<(), Failure> {
     if !is_name(&claims.id) {
         return Err(Failure::new(FailureKind::Spec, "id: not the name of a ticket"));
     }
-    TicketOffice::open(&StateDir::open(state_dir)?)?.revoke(claims)
+    TicketOffice::open(&StateDir::of(folders.into())?)?.revoke(claims)
 }
 
 /// The office of a folder that is there; looking makes none.
-fn existing_office(state_dir: &Path) -> Result<Option<TicketOffice>, Failure> {
-    if !state_dir.join(SECRET_FILE).exists() {
+fn existing_office(folders: ServerFolders<'_>) -> Result<Option<TicketOffice>, Failure> {
+    if !has_secret(folders)? {
         return Ok(None);
     }
-    TicketOffice::open(&StateDir::open(state_dir)?).map(Some)
+    TicketOffice::open(&StateDir::of(folders)?).map(Some)
+}
+
+/// Whether there is a secret behind the tickets of a server.
+///
+/// # Errors
+/// [`FailureKind::Usage`] where there are tickets without it: whoever asks has named the wrong folder of keys.
+/// [`FailureKind::System`] when the folder cannot be looked into.
+pub(crate) fn has_secret(folders: ServerFolders<'_>) -> Result<bool, Failure> {
+    let secret = folders.keys.join(SECRET_FILE);
+    let is_there = secret.try_exists().map_err(|error| {
+        let line = format!("{}: {}", secret.display(), kernel_words(&error));
+        Failure::new(FailureKind::System, line)
+    })?;
+    let has_tickets =
+        std::fs::read_dir(folders.state.join(KEPT_FOLDER)).is_ok_and(|mut kept| kept.next().is_some());
+    if !is_there && has_tickets {
+        let line = format!(
+            "{} has no {SECRET_FILE}, but {} has tickets; name the folder of the keys with --keys",
+            folders.keys.display(),
+            folders.state.display()
+        );
+        return Err(Failure::new(FailureKind::Usage, line));
+    }
+    Ok(is_there)
 }
 
 #[cfg(test)]
@@ -136,6 +161,28 @@ mod tests {
     use farline_spec::unit::SessionCount;
     use farline_spec::{Limits, Scope};
     use std::time::Duration;
+
+    #[test]
+    fn tickets_without_their_key_are_not_taken_for_no_tickets() {
+        let (state, keys) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let both = ServerFolders {
+            state: state.path(),
+            keys: keys.path(),
+        };
+        let lifetime = Duration::from_secs(60);
+        let url = mint_ticket(both, "h", Scope::Profile, Limits::default(), lifetime).unwrap();
+        assert_eq!(list_tickets(both).unwrap().len(), 1);
+        for refusal in [
+            list_tickets(state.path()).unwrap_err(),
+            inspect_ticket(state.path(), &url).unwrap_err(),
+            mint_ticket(state.path(), "h", Scope::Profile, Limits::default(), lifetime).unwrap_err(),
+        ] {
+            assert_eq!(refusal.kind, FailureKind::Usage);
+            assert!(refusal.message.contains("has no ticket.key"), "{refusal}");
+        }
+        assert!(!state.path().join(SECRET_FILE).exists(), "no second key was made");
+        assert!(inspect_ticket(both, &url).unwrap().signed_here);
+    }
 
     #[test]
     fn a_ticket_that_was_made_is_listed_without_what_would_let_others_use_it() {
@@ -164,7 +211,7 @@ mod tests {
             (0, false, true)
         );
         assert_eq!(&inspect_ticket(folder.path(), &url).unwrap(), ticket);
-        let office = existing_office(folder.path()).unwrap().unwrap();
+        let office = existing_office(folder.path().into()).unwrap().unwrap();
         office.count_use(&ticket.claims).unwrap();
         revoke_ticket(folder.path(), &ticket.claims).unwrap();
         let after = inspect_ticket(folder.path(), &url).unwrap();

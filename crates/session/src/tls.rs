@@ -108,7 +108,7 @@ impl ServerIdentity {
         let bad = |error: &dyn fmt::Display| {
             Failure::new(
                 FailureKind::System,
-                format!("{KEY_FILE} in the state folder: {error}"),
+                format!("{}: {error}", state.secret(KEY_FILE).display()),
             )
         };
         let certificate = CertificateDer::from_pem_slice(&pem).map_err(|error| bad(&error))?;

@@ -93,8 +93,11 @@ pub struct ServerConfig {
     pub data_port_first: Port,
     /// Last port for data streams.
     pub data_port_last: Port,
-    /// Folder of the server's key and its record of tickets; made at first start, readable by its owner alone.
+    /// Folder of the server's record of tickets, and of its keys unless `keys_dir` is given; made at first start, readable by its owner alone.
     pub state_dir: String,
+    /// Folder of the server's keys alone, `server.pem` and `ticket.key`; `state_dir` if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keys_dir: Option<String>,
     /// Sessions at once; one more is told BUSY.
     pub max_sessions: SessionCount,
     /// Whether clients without a ticket may profile memory to memory.
@@ -122,6 +125,7 @@ impl Default for ServerConfig {
             data_port_first: port(0),
             data_port_last: port(0),
             state_dir: String::new(),
+            keys_dir: None,
             max_sessions: SessionCount::new(4).expect("in range"),
             anonymous: false,
             anonymous_limits: Limits {

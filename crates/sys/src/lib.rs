@@ -25,6 +25,7 @@ mod control;
 pub mod datagram;
 pub mod file;
 pub mod flow_label;
+pub mod handed_down;
 pub mod host;
 pub mod interface;
 mod mapping;

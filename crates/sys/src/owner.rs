@@ -99,6 +99,67 @@ fn record<R>(
     }
 }
 
+/// What another user and group may do with files, and no more, for the calling thread and for as long as this lives
+/// (setfsuid(2), setfsgid(2)): what root does in the folder of another user, who may have put links there.
+#[derive(Debug)]
+pub struct RightsOf {
+    /// Whose they are.
+    user: u32,
+    groups: Vec<Gid>,
+    /// The thread that has them gives them back.
+    _of_thread: std::marker::PhantomData<*const ()>,
+}
+
+impl RightsOf {
+    /// Takes the rights of `user` and `group`. Only root can.
+    ///
+    /// # Errors
+    /// `EPERM` for anybody else.
+    pub fn take(user: u32, group: u32) -> io::Result<Self> {
+        let groups = rustix::process::getgroups()?;
+        rustix::thread::set_thread_groups(&[Gid::from_raw(group)])?;
+        let taken = Self {
+            user,
+            groups,
+            _of_thread: std::marker::PhantomData,
+        };
+        if set_file_rights(user, group) {
+            Ok(taken)
+        } else {
+            Err(Errno::PERM.into())
+        }
+    }
+
+    /// Number of the user whose they are.
+    pub fn user(&self) -> u32 {
+        self.user
+    }
+}
+
+impl Drop for RightsOf {
+    fn drop(&mut self) {
+        set_file_rights(
+            rustix::process::geteuid().as_raw(),
+            rustix::process::getegid().as_raw(),
+        );
+        // Where it fails the thread has fewer groups than before, which is on the safe side.
+        let _ = rustix::thread::set_thread_groups(&self.groups);
+    }
+}
+
+/// Whether the thread has the rights of both now: the calls themselves do not say.
+fn set_file_rights(user: u32, group: u32) -> bool {
+    const ASK: libc::uid_t = libc::uid_t::MAX;
+    // SAFETY: the calls take integers alone; an invalid one changes nothing and gives the present one.
+    let now = unsafe {
+        libc::setfsgid(group);
+        libc::setfsuid(user);
+        (libc::setfsuid(ASK), libc::setfsgid(ASK))
+    };
+    let number = |id: libc::c_int| libc::uid_t::from_ne_bytes(id.to_ne_bytes());
+    (number(now.0), number(now.1)) == (user, group)
+}
+
 /// Whether this process may give files to any user and group (CAP_CHOWN).
 pub fn may_give_away() -> bool {
     const CHOWN: u64 = 1;

@@ -38,7 +38,7 @@ class Server:
     def __init__(self, config: ServerConfig, cleanup: ExitStack) -> None:
         """Listens from now on; see `serve`. `cleanup` is what follows its end."""
         self._native = NativeServer(config)
-        self._state = config["state_dir"]
+        self._state, self._keys = config["state_dir"], config.get("keys_dir")
         self._cleanup = cleanup.pop_all()
         self._events: SimpleQueue[ServerEvent | None] = SimpleQueue()
         self._ended = threading.Event()
@@ -77,7 +77,8 @@ class Server:
             UsageError: when both folders are given, or one that is not there.
         """
         address = reachable_address(self.addresses, host)
-        return mint_ticket(self._state, address, _scope(write, read), limits or {}, lifetime_s)
+        scope = _scope(write, read)
+        return mint_ticket(self._state, address, scope, limits or {}, lifetime_s, self._keys)
 
     def __iter__(self) -> Iterator[ServerEvent]:
         """What happens, to its end."""
@@ -131,12 +132,14 @@ def serve(
     port: int = 0,
     *,
     state_dir: str | Path | None = None,
+    keys_dir: str | Path | None = None,
     **config: Any,
 ) -> Server:
     """Serves probes and copies in this process: `with farline.serve() as server: ...`.
 
     Without more it listens on loopback alone, on a port that the kernel chooses, with a key of its
-    own that is forgotten at the end. `state_dir` keeps the key. `config` has the other settings of
+    own that is forgotten at the end. `state_dir` keeps the keys and what is known of tickets,
+    `keys_dir` the keys alone. `config` has the other settings of
     a server (docs/reference/records.md): `max_sessions=16`, `anonymous=True`.
 
     Raises:
@@ -154,6 +157,8 @@ def serve(
             "state_dir": str(state),
             **config,
         }
+        if keys_dir is not None:
+            document["keys_dir"] = str(made_state_dir(Path(keys_dir).expanduser()))
         return Server(document, stack)
 
 

@@ -171,7 +171,7 @@ def _ssh_hosts() -> Iterator[str]:
 
 
 def _tickets() -> _Offers:
-    from farline.cli.serve import default_state_dir
+    from farline.cli.server_folders import default_state_dir
     from farline.cli.ticket_text import allowed_text
     from farline.tools.native import list_tickets
 

@@ -6,7 +6,6 @@ Over ssh, for one copy, it is `serve_copy` that serves.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,6 +18,7 @@ from farline.cli.limits import RATE, SECONDS, limit_options, limits_from
 from farline.cli.listen import Listen, read_listen
 from farline.cli.mark_option import MARK_OPTION
 from farline.cli.serve_iperf3 import iperf3_config, iperf3_options
+from farline.cli.server_folders import KEY_FILES, default_state_dir, folder_options, keys_text
 from farline.cli.shown import shown
 from farline.errors import UsageError
 from farline.spec.units import counted, size_human
@@ -36,19 +36,6 @@ _AnyServer = TypeVar("_AnyServer", "Server", "Iperf3Server")
 _POLL_S = 0.25
 
 
-def default_state_dir() -> Path:
-    """Where the server's key lives: `$XDG_STATE_HOME/farline/server`."""
-    state = os.environ.get("XDG_STATE_HOME")
-    return (Path(state) if state else Path.home() / ".local" / "state") / "farline" / "server"
-
-
-STATE_DIR_OPTION = click.option(
-    "--state-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Keep the server's key in this folder (default ~/.local/state/farline/server).",
-)
-
-
 class ServeCommand(Command):
     """A command whose options are the server's."""
 
@@ -57,6 +44,7 @@ class ServeCommand(Command):
         "port": ("port",),
         "data_ports": ("data_port_first", "data_port_last"),
         "state_dir": ("state_dir",),
+        "keys_dir": ("keys_dir",),
         "max_sessions": ("max_sessions",),
         "stop_after": ("stop_after_sessions",),
         "anonymous_rate": ("anonymous_limits.rate_bps",),
@@ -135,7 +123,7 @@ ROOT = click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=Tru
 )  # fmt: skip
 @limit_options
 @iperf3_options
-@STATE_DIR_OPTION
+@folder_options
 @click.option(
     "--metrics", metavar="HOST:PORT", help="Serve metrics for Prometheus at this address."
 )
@@ -148,6 +136,7 @@ def command(
     ticket_host: str | None,
     ticket_lifetime: float,
     state_dir: Path | None,
+    keys_dir: Path | None,
     metrics: str | None,
     copy_session: str | None,
     connect_back: bool,
@@ -162,19 +151,27 @@ def command(
     """
     from farline.cli.common import interruptible
     from farline.tools.native import Iperf3Server, Server
-    from farline.tools.service_manager import ServiceManager
+    from farline.tools.service_manager import (
+        ServiceManager,
+        credentials_folder,
+        sockets_handed_down,
+    )
 
     if copy_session is not None:
         from farline.cli.serve_copy import serve_copy_back, serve_copy_session
 
-        if state_dir is not None:
-            raise click.UsageError("--state-dir: --copy-session uses its own folder")
+        if state_dir is not None or keys_dir is not None:
+            raise click.UsageError("--state-dir, --keys: --copy-session uses its own folder")
         serve = serve_copy_back if connect_back else serve_copy_session
         # Whoever started it is the user whose rights it has.
         own = {**options, "keep_owners": True}
         return serve(lambda folder: _config(folder, own), copy_session, mark)
     state = state_dir or default_state_dir()
-    config = None if options["iperf3_only"] else _config(state, options)
+    keys_dir = keys_dir or credentials_folder(KEY_FILES)
+    sockets = sockets_handed_down()
+    if sockets:
+        _check_sockets_alone(options)
+    config = None if options["iperf3_only"] else _config(state, options, keys_dir)
     iperf3 = iperf3_config(options, list(_listen(options).addresses))
     if iperf3 is not None and (stop_after := _stop_after(options)) is not None and config is None:
         iperf3["stop_after_sessions"] = stop_after
@@ -183,9 +180,10 @@ def command(
         figures = stack.enter_context(_metrics(metrics)) if metrics else None
         servers: list[Server | Iperf3Server] = []
         if config is not None:
-            server = Server(config)
+            server = Server(config, sockets=sockets)
             servers.append(_ended_by(stack, server))
-            _announce(server, state, ticket_host, ticket_lifetime, options, as_json)
+            folders = str(state), keys_text(keys_dir)
+            _announce(server, folders, ticket_host, ticket_lifetime, options, as_json)
         if iperf3 is not None:
             servers.append(_ended_by(stack, Iperf3Server(iperf3)))
             _announce_iperf3(servers[-1].addresses(), as_json)
@@ -216,7 +214,22 @@ def _metrics(address: str) -> MetricsServer:
     return MetricsServer(address)
 
 
-def _config(state: Path, options: dict[str, Any]) -> ServerConfig:
+def _check_sockets_alone(options: Mapping[str, Any]) -> None:
+    """Where to listen is said by whoever opened the sockets.
+
+    Raises:
+        click.UsageError: when the command line says it too.
+    """
+    names = {"listen": "--listen", "port": "--port", "iperf3_only": "--iperf3-only"}
+    for name, flag in names.items():
+        if options[name] not in (None, ()) and options[name] is not False:
+            raise click.UsageError(
+                f"{flag}: the service manager has opened the sockets to listen on; leave {flag}"
+                " out, or disable the socket unit"
+            )
+
+
+def _config(state: Path, options: dict[str, Any], keys_dir: Path | None = None) -> ServerConfig:
     first, last = ports_of(options["data_ports"])
     listen = _listen(options)
     config: ServerConfig = {
@@ -231,6 +244,8 @@ def _config(state: Path, options: dict[str, Any]) -> ServerConfig:
         "require_cipher": options["require_cipher"],
         "keep_owners": options["keep_owners"],
     }
+    if keys_dir is not None:
+        config["keys_dir"] = str(made_state_dir(keys_dir))
     if options["anonymous_rate"] is not None or options["anonymous_time"] is not None:
         config["anonymous_limits"] = {
             "rate_bps": options["anonymous_rate"] or 10_000_000_000,
@@ -265,7 +280,7 @@ def ports_of(text: str | None) -> tuple[int, int]:
 
 def _announce(
     server: Server,
-    state: Path,
+    folders: tuple[str, str | None],
     host: str | None,
     lifetime_s: float,
     options: dict[str, Any],
@@ -275,7 +290,7 @@ def _announce(
 
     addresses, fingerprint = server.addresses(), server.fingerprint()
     address = reachable_address(addresses, host)
-    tickets = _tickets(state, address, lifetime_s, options)
+    tickets = _tickets(folders, address, lifetime_s, options)
     if as_json:
         ready = {"addresses": addresses, "fingerprint": fingerprint, "ticket": tickets["profile"]}
         files = {may: ticket for may, ticket in tickets.items() if may != "profile"}
@@ -294,15 +309,16 @@ def _announce(
 
 
 def _tickets(
-    state: Path, address: str, lifetime_s: float, options: dict[str, Any]
+    folders: tuple[str, str | None], address: str, lifetime_s: float, options: dict[str, Any]
 ) -> dict[str, str]:
     """The tickets to print, by what they are for."""
     from farline.tools.native import mint_ticket
 
+    state, keys = folders
     limits = limits_from(options)
     scopes: list[Scope] = [{"may": "profile"}, *file_scopes(options)]
     return {
-        scope["may"]: mint_ticket(str(state), address, scope, limits, lifetime_s)
+        scope["may"]: mint_ticket(state, address, scope, limits, lifetime_s, keys)
         for scope in scopes
     }
 

@@ -14,12 +14,8 @@ import click
 
 from farline.cli.command import Command, Group
 from farline.cli.limits import SECONDS, limit_options, limits_from
-from farline.cli.serve import (
-    ROOT,
-    STATE_DIR_OPTION,
-    default_state_dir,
-    file_scopes,
-)
+from farline.cli.serve import ROOT, file_scopes
+from farline.cli.server_folders import default_state_dir, folder_options, keys_text
 from farline.cli.ticket_text import ticket_lines, ticket_text
 from farline.errors import UsageError
 from farline.spec.near import did_you_mean
@@ -79,10 +75,16 @@ def command() -> None:
 @click.option("--write", "write_root", type=ROOT, help="Allow only writing files below FOLDER.")
 @click.option("--read", "read_root", type=ROOT, help="Allow only reading files below FOLDER.")
 @limit_options
-@STATE_DIR_OPTION
+@folder_options
 @_JSON
 def make(
-    host: str, port: int, lifetime: float, state_dir: Path | None, as_json: bool, **options: Any
+    host: str,
+    port: int,
+    lifetime: float,
+    state_dir: Path | None,
+    keys_dir: Path | None,
+    as_json: bool,
+    **options: Any,
 ) -> int:
     """Make a ticket that allows others to measure to this host, or to copy files.
 
@@ -94,7 +96,7 @@ def make(
     scopes = file_scopes(options) or [{"may": "profile"}]
     if len(scopes) > 1:
         raise click.UsageError("--write and --read cannot be combined: make two tickets")
-    ticket = mint_ticket(state, address, scopes[0], limits, lifetime)
+    ticket = mint_ticket(state, address, scopes[0], limits, lifetime, keys_text(keys_dir))
     document = {"schema": 1, "ticket": ticket, "scope": scopes[0]}
     click.echo(
         json.dumps({**document, "limits": limits, "lifetime_s": lifetime}) if as_json else ticket
@@ -103,9 +105,9 @@ def make(
 
 
 @command.command("list", cls=Command, short_help="List the tickets of this server.")
-@STATE_DIR_OPTION
+@folder_options
 @_JSON
-def list_all(state_dir: Path | None, as_json: bool) -> int:
+def list_all(state_dir: Path | None, keys_dir: Path | None, as_json: bool) -> int:
     """List the tickets of this server; expired ones are listed until they are cleaned up.
 
     Tickets of older versions of farline are not listed; revoke them by their whole text.
@@ -113,7 +115,7 @@ def list_all(state_dir: Path | None, as_json: bool) -> int:
     from farline.tools.native import list_tickets
 
     state = state_dir or default_state_dir()
-    tickets = list_tickets(str(state))
+    tickets = list_tickets(str(state), keys_text(keys_dir))
     if as_json:
         click.echo(json.dumps({"schema": 1, "tickets": tickets}, indent=2))
         return 0
@@ -126,15 +128,15 @@ def list_all(state_dir: Path | None, as_json: bool) -> int:
 
 @command.command(cls=Command, short_help="Show what a ticket allows.")
 @click.argument("ticket")
-@STATE_DIR_OPTION
+@folder_options
 @_JSON
-def show(ticket: str, state_dir: Path | None, as_json: bool) -> int:
+def show(ticket: str, state_dir: Path | None, keys_dir: Path | None, as_json: bool) -> int:
     """Show what a ticket allows, its limits, and when it expires.
 
     TICKET is the whole farline://... line, of any server, or the id of a ticket of this server
     (or the beginning or end of the id).
     """
-    record = _find(state_dir or default_state_dir(), ticket)
+    record = _find(state_dir or default_state_dir(), keys_text(keys_dir), ticket)
     if as_json:
         click.echo(json.dumps({"schema": 1, "ticket": record}, indent=2))
         return 0
@@ -146,10 +148,14 @@ def show(ticket: str, state_dir: Path | None, as_json: bool) -> int:
 @command.command(cls=Command, short_help="Revoke tickets of this server.")
 @click.argument("tickets", metavar="[TICKET]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Revoke all tickets that are listed.")
-@STATE_DIR_OPTION
+@folder_options
 @_JSON
 def revoke(
-    tickets: tuple[str, ...], everything: bool, state_dir: Path | None, as_json: bool
+    tickets: tuple[str, ...],
+    everything: bool,
+    state_dir: Path | None,
+    keys_dir: Path | None,
+    as_json: bool,
 ) -> int:
     """Revoke tickets of this server: it refuses them from now on.
 
@@ -159,7 +165,11 @@ def revoke(
     if everything == bool(tickets):
         raise click.UsageError("no ticket is named: give TICKET or --all")
     state = state_dir or default_state_dir()
-    found = list_tickets(str(state)) if everything else [_find(state, one) for one in tickets]
+    keys = keys_text(keys_dir)
+    if everything:
+        found = list_tickets(str(state), keys)
+    else:
+        found = [_find(state, keys, one) for one in tickets]
     for record in found:
         if not record["signed_here"]:
             raise UsageError(
@@ -167,7 +177,7 @@ def revoke(
                 f" revoke it on {record['address']}"
             )
     for record in found:
-        revoke_ticket(str(state), record["claims"])
+        revoke_ticket(str(state), record["claims"], keys)
     ids = [record["claims"]["id"] for record in found]
     if as_json:
         click.echo(json.dumps({"schema": 1, "revoked": ids}))
@@ -179,7 +189,7 @@ def revoke(
     return 0
 
 
-def _find(state: Path, named: str) -> TicketRecord:
+def _find(state: Path, keys: str | None, named: str) -> TicketRecord:
     """The ticket with this text, or the only one that is listed with this id.
 
     Raises:
@@ -187,9 +197,9 @@ def _find(state: Path, named: str) -> TicketRecord:
     """
     if named.startswith(_SCHEME):
         # A ticket for files is printed with the path behind it.
-        return inspect_ticket(str(state), named.partition("#")[0])
+        return inspect_ticket(str(state), named.partition("#")[0], keys)
     word = named.upper()
-    known = {record["claims"]["id"]: record for record in list_tickets(str(state))}
+    known = {record["claims"]["id"]: record for record in list_tickets(str(state), keys)}
     exact = [word] if word in known else []
     found = exact or [one for one in known if one.startswith(word) or one.endswith(word)]
     if len(found) == 1:

@@ -539,9 +539,11 @@ class ServerConfig(TypedDict, total=False):
     data_port_first: int
     # Last port for data streams.
     data_port_last: int
-    # Folder of the server's key and its record of tickets; made at first start, readable by its
-    # owner alone.
+    # Folder of the server's record of tickets, and of its keys unless `keys_dir` is given; made at
+    # first start, readable by its owner alone.
     state_dir: str
+    # Folder of the server's keys alone, `server.pem` and `ticket.key`; `state_dir` if absent.
+    keys_dir: str | None
     # Sessions at once; one more is told BUSY.
     max_sessions: int
     # Whether clients without a ticket may profile memory to memory.

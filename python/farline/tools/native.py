@@ -172,33 +172,37 @@ def memory_copy_bps(threads: int, seconds: float) -> int:
 
 
 def mint_ticket(
-    state_dir: str, address: str, scope: Scope, limits: Limits, lifetime_s: float
+    state_dir: str,
+    address: str,
+    scope: Scope,
+    limits: Limits,
+    lifetime_s: float,
+    keys_dir: str | None = None,
 ) -> str:
-    """A ticket for `address`, signed with the key in `state_dir`."""
-    return checked(
-        _native.mint_ticket, state_dir, address, json.dumps(scope), json.dumps(limits), lifetime_s
-    )
+    """A ticket for `address`, signed with the key in `keys_dir`, or in `state_dir`."""
+    what = json.dumps(scope), json.dumps(limits), lifetime_s
+    return checked(_native.mint_ticket, state_dir, address, *what, keys_dir)
 
 
-def list_tickets(state_dir: str) -> list[TicketRecord]:
+def list_tickets(state_dir: str, keys_dir: str | None = None) -> list[TicketRecord]:
     """Tickets that the server whose state is in `state_dir` remembers, the oldest first."""
-    tickets: list[TicketRecord] = json.loads(checked(_native.list_tickets, state_dir))
+    tickets: list[TicketRecord] = json.loads(checked(_native.list_tickets, state_dir, keys_dir))
     return tickets
 
 
-def inspect_ticket(state_dir: str, ticket: str) -> TicketRecord:
+def inspect_ticket(state_dir: str, ticket: str, keys_dir: str | None = None) -> TicketRecord:
     """What a ticket says; with what the server whose state is in `state_dir` knows of it.
 
     Raises:
         UsageError: when the text is no ticket.
     """
-    record: TicketRecord = json.loads(checked(_native.inspect_ticket, state_dir, ticket))
+    record: TicketRecord = json.loads(checked(_native.inspect_ticket, state_dir, ticket, keys_dir))
     return record
 
 
-def revoke_ticket(state_dir: str, claims: TicketClaims) -> None:
+def revoke_ticket(state_dir: str, claims: TicketClaims, keys_dir: str | None = None) -> None:
     """Has the servers whose state is in `state_dir` refuse a ticket from its next use on."""
-    checked(_native.revoke_ticket, state_dir, json.dumps(claims))
+    checked(_native.revoke_ticket, state_dir, json.dumps(claims), keys_dir)
 
 
 def connection_keeper() -> ConnectionKeeper:
@@ -243,13 +247,19 @@ class Server(_Listening):
 
     _server: _native.Server
 
-    def __init__(self, config: ServerConfig, connect_to: str | None = None) -> None:
+    def __init__(
+        self, config: ServerConfig, connect_to: str | None = None, sockets: Sequence[int] = ()
+    ) -> None:
         """Starts to listen; with `connect_to` (`address:port`), serves who waits there and ends.
 
+        With `sockets` it listens on these descriptors, whatever `config` says of addresses.
+
         Raises:
-            FarlineError: when the configuration is not allowed or the port is taken.
+            FarlineError: when the configuration is not allowed, the port is taken, or one of
+                `sockets` does not listen for TCP.
         """
-        self._server = checked(_native.start_server, json.dumps(config), connect_to)
+        document = json.dumps(config)
+        self._server = checked(_native.start_server, document, connect_to, list(sockets))
 
     def fingerprint(self) -> str:
         """Fingerprint of its key."""

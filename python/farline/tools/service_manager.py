@@ -1,6 +1,8 @@
-"""What a service manager such as systemd is told: ready, alive, stopping (sd_notify(3)).
+"""A service manager such as systemd: sockets and secrets from it, and what it is told.
 
-Without `NOTIFY_SOCKET` nobody asks, and nothing is sent.
+It is told when the service is ready, alive and stopping (sd_notify(3)); without `NOTIFY_SOCKET`
+nobody asks, and nothing is sent. Sockets come as sd_listen_fds(3) says, secrets as files in a
+folder (systemd.exec(5), Credentials).
 """
 
 from __future__ import annotations
@@ -8,11 +10,45 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, MutableMapping
+from pathlib import Path
 
 from farline.logs import Log
 
 _LOG = Log(__name__)
+
+
+_FIRST_SOCKET = 3
+MOST_SOCKETS = 64
+"""What a server listens on at most."""
+
+
+def sockets_handed_down(environment: MutableMapping[str, str] = os.environ) -> range:
+    """Numbers of the descriptors on which this process is to listen; empty where nobody said so.
+
+    They are taken once: programs that this one starts do not hear of them (sd_listen_fds(3)).
+    """
+    meant_for, count = environment.pop("LISTEN_PID", ""), environment.pop("LISTEN_FDS", "")
+    environment.pop("LISTEN_FDNAMES", None)
+    is_ours = meant_for == str(os.getpid()) and count.isascii() and count.isdigit()
+    sockets = range(_FIRST_SOCKET, _FIRST_SOCKET + (int(count) if is_ours else 0))
+    for number in sockets[:MOST_SOCKETS]:
+        try:
+            os.set_inheritable(number, False)
+        except OSError:
+            # What is no descriptor is refused by its number where it is listened on.
+            continue
+    return sockets
+
+
+def credentials_folder(
+    names: Collection[str], environment: Mapping[str, str] = os.environ
+) -> Path | None:
+    """The folder of this service's secrets, if all these files are in it."""
+    folder = environment.get("CREDENTIALS_DIRECTORY")
+    if not folder or not all((Path(folder) / name).is_file() for name in names):
+        return None
+    return Path(folder)
 
 
 class ServiceManager:

@@ -1,4 +1,4 @@
-"""What systemd is told of a server, and what the unit allows it."""
+"""Sockets that systemd hands down, what it is told of a server, and what the units allow it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from farline.tools.service_manager import ServiceManager
+from farline.tools.service_manager import (
+    ServiceManager,
+    credentials_folder,
+    sockets_handed_down,
+)
 
 UNITS = Path(__file__).parents[3] / "packaging" / "systemd"
 
@@ -71,6 +75,43 @@ def test_the_watchdog_of_another_process_is_not_served(tmp_path: Path) -> None:
         manager.alive()
         with pytest.raises(BlockingIOError):
             heard.recv(100)
+
+
+def test_sockets_are_taken_once_by_the_process_that_they_are_meant_for() -> None:
+    ours = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "2", "LISTEN_FDNAMES": "a:b", "HOME": "/"}
+    assert list(sockets_handed_down(ours)) == [3, 4]
+    assert ours == {"HOME": "/"}
+    assert not sockets_handed_down(ours)
+
+
+@pytest.mark.parametrize(
+    ("pid", "count"),
+    [("1", "1"), ("", "1"), *((str(os.getpid()), count) for count in ("", "-1", "\u00b2", "1x"))],
+)
+def test_sockets_of_others_are_left_alone(pid: str, count: str) -> None:
+    assert not sockets_handed_down({"LISTEN_PID": pid, "LISTEN_FDS": count})
+
+
+def test_secrets_are_taken_from_the_folder_that_has_them_all(tmp_path: Path) -> None:
+    names, there = ("server.pem", "ticket.key"), {"CREDENTIALS_DIRECTORY": str(tmp_path)}
+    assert credentials_folder(names, {}) is None
+    (tmp_path / names[0]).touch()
+    assert credentials_folder(names, there) is None
+    (tmp_path / names[1]).touch()
+    assert credentials_folder(names, there) == tmp_path
+
+
+def test_the_socket_unit_is_valid(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed: install systemd")
+    # The program that a unit starts has to be there for it to be valid.
+    for name in ("farline-serve.socket", "farline-serve.service"):
+        text = (UNITS / name).read_text().replace("/usr/bin/farline", "/bin/true")
+        (tmp_path / name).write_text(text)
+    words = ["systemd-analyze", "verify", "--man=no", str(tmp_path / "farline-serve.socket")]
+    said = subprocess.run(words, capture_output=True, text=True)
+    ours = [line for line in said.stderr.splitlines() if "farline-serve" in line]
+    assert (said.returncode, ours) == (0, []), said.stderr
 
 
 @pytest.mark.parametrize("name", ["farline-serve.service", "farline-portal.service"])

@@ -1,6 +1,7 @@
 //! The addresses a server listens on for control connections.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::fd::RawFd;
 
 use farline_spec::{Failure, FailureKind, kernel_words};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -31,6 +32,34 @@ pub fn bind(wanted: &[IpAddr], port: u16) -> Result<Vec<TcpListener>, Failure> {
         bind_one(address, dual).map_err(|error| failed(address, &error))
     };
     wanted.iter().map(bind).collect()
+}
+
+/// Listeners that a service manager opened and handed down by the numbers of their descriptors (sd_listen_fds(3)).
+/// Each is listened on by a duplicate.
+///
+/// # Errors
+/// [`FailureKind::System`] that names the first which is no listening TCP socket.
+pub fn handed_down(numbers: &[RawFd]) -> Result<Vec<TcpListener>, Failure> {
+    let take = |number: &RawFd| {
+        let listens = || -> std::io::Result<Option<Socket>> {
+            let socket = Socket::from(farline_sys::handed_down::duplicate(*number)?);
+            let internet = [Domain::IPV4, Domain::IPV6].contains(&socket.domain()?);
+            let is_tcp = internet && socket.r#type()? == Type::STREAM && socket.is_listener()?;
+            socket.set_nonblocking(true)?;
+            Ok(is_tcp.then_some(socket))
+        };
+        let line =
+            |why: &str| format!("listening on the socket that was handed down as {number} failed: {why}");
+        match listens() {
+            Ok(Some(socket)) => Ok(socket.into()),
+            Ok(None) => Err(line(
+                "it is no TCP socket that listens; use ListenStream= with Accept=no",
+            )),
+            Err(error) => Err(line(&kernel_words(&error))),
+        }
+    };
+    let taken: Result<_, String> = numbers.iter().map(take).collect();
+    taken.map_err(|line| Failure::new(FailureKind::System, line))
 }
 
 /// Where `listeners` listen, with the ports that the kernel chose.
@@ -106,6 +135,7 @@ pub fn failed(address: impl std::fmt::Display, error: &std::io::Error) -> Failur
 mod tests {
     use super::*;
     use std::net::TcpStream;
+    use std::os::fd::AsRawFd;
 
     fn bound(listen: &str) -> Result<Vec<SocketAddr>, Failure> {
         let wanted: Vec<IpAddr> = serde_json::from_str(listen).unwrap();
@@ -158,6 +188,38 @@ mod tests {
                 "listening on {address} failed: another program uses this port; stop that program, or choose another port"
             )
         );
+    }
+
+    #[test]
+    fn sockets_that_were_handed_down_are_listened_on() {
+        let open = bind(&[Ipv4Addr::LOCALHOST.into()], 0).unwrap();
+        let numbers: Vec<RawFd> = open.iter().map(AsRawFd::as_raw_fd).collect();
+        let taken = handed_down(&numbers).unwrap();
+        assert_eq!(addresses(&taken).unwrap(), addresses(&open).unwrap());
+        drop(open);
+        TcpStream::connect(addresses(&taken).unwrap()[0]).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_listening_socket_is_refused_by_its_number() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connected = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let file = std::fs::File::open("/dev/null").unwrap();
+        for number in [
+            connected.as_raw_fd(),
+            datagrams.as_raw_fd(),
+            file.as_raw_fd(),
+            1 << 20,
+            -1,
+        ] {
+            let refusal = handed_down(&[number]).unwrap_err();
+            assert_eq!(refusal.kind, FailureKind::System);
+            assert!(
+                refusal.message.contains(&format!("as {number} failed")),
+                "{refusal}"
+            );
+        }
     }
 
     #[test]

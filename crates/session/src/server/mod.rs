@@ -30,7 +30,8 @@ mod register;
 mod session;
 pub(crate) mod slots;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,7 +44,7 @@ use farline_sys::process::raise_open_files;
 
 use crate::channel::Interrupt;
 use crate::machine::Timing;
-use crate::state_dir::StateDir;
+use crate::state_dir::{ServerFolders, StateDir};
 use crate::ticket::{TicketOffice, now_s};
 use crate::tls::{Fingerprint, ServerIdentity};
 use admission::AdmissionControl;
@@ -111,7 +112,19 @@ impl Server {
     /// As [`Self::start`].
     #[doc(hidden)]
     pub fn start_with(config: &ServerConfig, timing: Timing) -> Result<Self, Failure> {
-        let listeners = listen::bind(&config.listen, config.port.get())?;
+        Self::at(config, timing, listen::bind(&config.listen, config.port.get())?)
+    }
+
+    /// As [`Self::start`], on sockets that whoever started this process opened: descriptors by their numbers, which stay
+    /// the caller's. `listen` and `port` of `config` say nothing then.
+    ///
+    /// # Errors
+    /// As [`Self::start`]; [`FailureKind::System`](farline_spec::FailureKind::System) for what is no listening TCP socket.
+    pub fn start_on(config: &ServerConfig, sockets: &[RawFd]) -> Result<Self, Failure> {
+        Self::at(config, Timing::default(), listen::handed_down(sockets)?)
+    }
+
+    fn at(config: &ServerConfig, timing: Timing, listeners: Vec<TcpListener>) -> Result<Self, Failure> {
         let addresses = listen::addresses(&listeners)?;
         Self::launch(config, timing, addresses, move |shared| {
             reception::run(shared, listeners)
@@ -135,7 +148,10 @@ impl Server {
         work: impl FnOnce(&Arc<Shared>) + Send + 'static,
     ) -> Result<Self, Failure> {
         let ports = PortRange::new(config)?;
-        let state = StateDir::open(Path::new(&config.state_dir))?;
+        let state = StateDir::of(ServerFolders {
+            state: Path::new(&config.state_dir),
+            keys: Path::new(config.keys_dir.as_ref().unwrap_or(&config.state_dir)),
+        })?;
         let office = TicketOffice::open(&state)?;
         office.forget_expired(now_s())?;
         let identity = ServerIdentity::load(&state)?;

@@ -7,7 +7,7 @@ from farline.cli.manual.page import NETWORK_EXITS, Options, Page
 _GUIDE = "docs/guide/tickets.md"
 _LIMIT_FLAGS = "--limit-rate --limit-time --limit-bytes --limit-streams --limit-sessions"
 _LIMITS = Options("Limits", _LIMIT_FLAGS)
-_TICKET_OUTPUT = Options("Output", "--json --state-dir")
+_TICKET_OUTPUT = Options("Output", "--json --state-dir --keys")
 
 PAGES = {
     "serve": Page(
@@ -31,7 +31,7 @@ PAGES = {
                 " --iperf3-rate --iperf3-time --iperf3-bytes --iperf3-key --iperf3-users"
                 " --iperf3-skew --iperf3-pkcs1",
             ),
-            Options("Server", "--max-sessions -1", "--stop-after --state-dir --metrics"),
+            Options("Server", "--max-sessions -1", "--stop-after --state-dir --keys --metrics"),
             Options("Output", "--json"),
         ),
         examples=(
