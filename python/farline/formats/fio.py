@@ -6,15 +6,20 @@ both ends if fio says which. fio 2 counted in KiB.
 
 With `--status-interval` fio writes what was done until then again and again: of documents with
 the same jobs and start whose figures grow, the last is the run.
+
+A run that a signal ended has failed, all its groups, and so has a group with a job that failed: the
+others went on without it. A time limit (`--runtime`) is no failure.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from farline.formats.documents import Document, Found, documents, part
+from farline.formats.fio_stop import why_stopped
 from farline.formats.format import Format
 from farline.formats.reading import Reading
 from farline.formats.rows import Record, Row, address, number, read_records, whole, word
@@ -29,28 +34,29 @@ _SLACK_MS = 1000
 """How much later than due fio may write its status on a busy machine."""
 
 
-def _rows(document: Document) -> Iterator[Row]:
-    """Rows of one run of fio."""
+def _rows(document: Document, stopped: str | None) -> Iterator[Row]:
+    """Rows of one run of fio; `stopped` says why all of it has failed."""
     is_old = (word(document.get("fio version")) or "").startswith("fio-2")
-    groups: dict[tuple[str, str, bool], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    errors: dict[str, str] = {}
     jobs = _jobs(document)
     alone = len({str(job.get("groupid")) for job in jobs}) < 2
     for job in jobs:
-        failed = bool(whole(job.get("error")))
+        together = f"{job.get('hostname')} {job.get('groupid')}"
+        if whole(job.get("error")):
+            errors.setdefault(together, f"error {job.get('error')}")
         done = [direction for direction in _DIRECTIONS if _done(job, direction)]
         if not done and _done(job, _MIXED):
             done = [_MIXED]
         for direction in done:
-            together = f"{job.get('hostname')} {job.get('groupid')}"
-            groups.setdefault((together, direction, failed), []).append(job)
-        if failed and not done:
-            yield {"modality": "F", "complete": False, "code": f"error {job.get('error')}"}
-    for (_, direction, failed), group in groups.items():
-        yield {**_row(document, group, direction, is_old, alone), **_outcome(group, failed)}
-
-
-def _outcome(group: list[dict[str, Any]], failed: bool) -> Row:
-    return {"complete": False, "code": f"error {group[0].get('error')}"} if failed else {}
+            groups.setdefault((together, direction), []).append(job)
+    idle = errors.keys() - {together for together, _ in groups}
+    for why in [stopped] if stopped and not groups else [errors[one] for one in sorted(idle)]:
+        yield {"modality": "F", "complete": False, "code": why}
+    for (together, direction), group in groups.items():
+        code = errors.get(together) or stopped
+        failed: Row = {"complete": False, "code": code} if code else {}
+        yield {**_row(document, group, direction, is_old, alone), **failed}
 
 
 def _jobs(document: Document) -> list[dict[str, Any]]:
@@ -183,28 +189,58 @@ def _progress(done: Document) -> tuple[float, float]:
     return number(done.get("runtime")) or 0.0, number(done.get("io_bytes")) or 0.0
 
 
+@dataclass
+class _Messages:
+    """What stands between documents: why the run has failed whose document comes next."""
+
+    reading: Reading
+    stopped: str | None = None
+    malformed: int = 0
+
+    def take(self, line: str) -> str | None:
+        """Takes a line in; why it is no record."""
+        if why := why_stopped(line):
+            self.stopped, self.malformed = why, self.reading.tally.malformed
+        # fio writes notes before the document, such as `note: both iodepth >= 1 and ...`.
+        return None if "\ufffd" in line else "message"
+
+    def why(self) -> str | None:
+        """Why the run has failed whose document is here; a broken one before it was meant else."""
+        stopped, self.stopped = self.stopped, None
+        return stopped if self.malformed == self.reading.tally.malformed else None
+
+
 def _records(reading: Reading) -> Iterator[Record]:
-    held: Found | None = None
-    # fio writes notes before the document, such as `note: both iodepth >= 1 and ...`.
-    for found in documents(reading, lambda line: None if "\ufffd" in line else "message"):
+    held: tuple[Found, str | None] | None = None
+    messages = _Messages(reading)
+    for found in documents(reading, messages.take):
+        stopped = messages.why()
         if not isinstance(found.document.get("fio version"), str):
             reading.malformed(found.line, found.text, "not a fio result")
             continue
-        if held is not None and _continues(held.document, found.document):
+        if held is not None and _continues(held[0].document, found.document):
             reading.skip("interim status, not a final result")
         elif held is not None:
-            yield from _run(reading, held)
-        held = found
+            yield from _run(reading, *held)
+        held = found, stopped
     if held is not None:
-        yield from _run(reading, held)
+        # What was told last may be on the way to what was cut.
+        yield from _run(reading, held[0], held[1] or messages.stopped)
 
 
-def _run(reading: Reading, found: Found) -> Iterator[Record]:
-    rows = list(_rows(found.document))
+def _run(reading: Reading, found: Found, stopped: str | None) -> Iterator[Record]:
+    stopped = stopped or ("no end" if _goes_on(found.document) else None)
+    rows = list(_rows(found.document, stopped))
     if not rows:
         reading.skip("nothing read or written")
     for row in rows:
         yield Record(found.line, found.text, row)
+
+
+def _goes_on(document: Document) -> bool:
+    """Whether the run had still seconds to go; what fio cannot tell is the largest number."""
+    left_s = [number(job.get("eta")) for job in _jobs(document)]
+    return any(left is not None and 0 < left < 2**31 - 1 for left in left_s)
 
 
 FORMAT = Format(
@@ -212,5 +248,5 @@ FORMAT = Format(
     "JSON of fio",
     lambda start: '"fio version"' in start,
     read_records("fio", _records),
-    version=4,
+    version=5,
 )

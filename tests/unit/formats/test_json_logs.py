@@ -356,3 +356,60 @@ def test_nothing_that_arrived_is_no_rate_of_the_sender(tmp_path: Path) -> None:
     document["end"]["sum_received"]["bits_per_second"] = 0
     rows, tally = given(tmp_path, json.dumps(document), "iperf3")
     assert rows == [] and "rate 0" in tally.first_malformed[0].reason
+
+
+def fio_document(timestamp_ms: int, *jobs: dict[str, Any]) -> str:
+    """JSON of fio with these jobs, of 1 MB/s each until then."""
+    done = [
+        {
+            "jobname": f"job {at}",
+            "groupid": 0,
+            "error": 0,
+            "write": {"io_bytes": 2_000_000, "bw_bytes": 1_000_000, "runtime": 2000},
+            **job,
+        }
+        for at, job in enumerate(jobs)
+    ]
+    head = {"fio version": "fio-3.33", "timestamp_ms": timestamp_ms, "jobs": done}
+    return json.dumps(head, indent=2) + "\n"
+
+
+FIO_SIGNAL = "\nfio: terminating on signal 15\n"
+
+
+def test_json_of_a_fio_that_was_interrupted_has_failed(tmp_path: Path) -> None:
+    one, two = fio_document(10_000_000, {}), fio_document(20_000_000, {})
+    rest = {"write": {"io_bytes": 3_000_000, "bw_bytes": 1_000_000, "runtime": 3000}}
+    later = fio_document(10_001_000, rest)
+    for text, complete in (
+        (FIO_SIGNAL + one, [False]),
+        (one + FIO_SIGNAL + two + one, [True, False, True]),
+        # With `--status-interval`, and with nothing told after the signal.
+        (one + FIO_SIGNAL + later, [False]),
+        (one + FIO_SIGNAL, [False]),
+        (one + FIO_SIGNAL + later[: len(later) // 2], [False]),
+        (FIO_SIGNAL + one[: len(one) // 2] + "\n" + two, [True]),
+    ):
+        rows, _ = given(tmp_path, text, "fio")
+        assert [row["complete"] for row in rows] == complete, text
+        assert all(row["code"] == "interrupted" for row in rows if not row["complete"])
+    idle = fio_document(10_000_000, {"write": {"io_bytes": 0}})
+    assert [row["code"] for row in given(tmp_path, FIO_SIGNAL + idle, "fio")[0]] == ["interrupted"]
+
+
+def test_json_of_a_fio_that_told_no_end_has_failed(tmp_path: Path) -> None:
+    for eta, complete in ((0, True), (2**31 - 1, True), (18, False)):
+        rows, _ = given(tmp_path, fio_document(10_000_000, {"eta": eta}), "fio")
+        assert [row["complete"] for row in rows] == [complete]
+
+
+def test_a_job_of_fio_that_failed_fails_those_beside_it(tmp_path: Path) -> None:
+    full, other = {"error": 28}, {"groupid": 1}
+    rows, _ = given(tmp_path, fio_document(10_000_000, {}, full, other), "fio")
+    assert [(row["complete"], row["code"], row["bytes"]) for row in rows] == [
+        (False, "error 28", 4_000_000),
+        (True, "write", 2_000_000),
+    ]
+    killed = "fio: pid=18151, got signal=9\n"
+    rows, _ = given(tmp_path, killed + fio_document(10_000_000, {}, {}), "fio")
+    assert [row["code"] for row in rows] == ["a job was killed by signal 9"]

@@ -77,6 +77,40 @@ def test_a_job_of_fio_that_failed_makes_its_group_a_failed_one(tmp_path: Path) -
     assert {row["code"] for row in rows} == {"error 5"} and tally.transfers == 0
 
 
+FIO_SIGNAL = "fio: terminating on signal 2\n"
+
+
+def test_a_fio_that_was_interrupted_has_failed(tmp_path: Path) -> None:
+    begun = "a: (g=0): rw=write, bs=(R) 64.0KiB-64.0KiB, ioengine=psync, iodepth=1\nfio-3.33\n"
+    told = FIO_JOB.format(" 0") + FIO_GROUP + FIO_LINE.format("WRITE")
+    other = told.replace("pid=7", "pid=8")
+    for text, complete in (
+        (begun + "\n" + FIO_SIGNAL + "\n" + told, [False]),
+        (begun + told + begun + FIO_SIGNAL + other + begun + told, [True, False, True]),
+        # With `--status-interval`, and with nothing told after the signal.
+        (begun + told + FIO_SIGNAL + told, [False]),
+        (begun + told + FIO_SIGNAL, [False]),
+        (begun + told + FIO_SIGNAL + begun + other, [False, True]),
+        (begun + told + begun + FIO_SIGNAL, [True]),
+        (begun + FIO_SIGNAL + FIO_JOB.format(" 0") + FIO_GROUP, [False]),
+    ):
+        rows, _ = given(tmp_path, text, "fio-text")
+        assert [row["complete"] for row in rows] == complete, text
+        assert all(row["code"] == "interrupted" for row in rows if not row["complete"])
+
+
+def test_a_job_of_fio_that_was_killed_makes_its_run_a_failed_one(tmp_path: Path) -> None:
+    killed = "fio: pid=8, got signal=9\n"
+    jobs = FIO_JOB.format(" 0") + FIO_JOB.format(" 0").replace("pid=7", "pid=8")
+    told = jobs + FIO_GROUP + FIO_LINE.format("WRITE")
+    for text in (killed + "fio-3.33\n" + told, "fio-3.33\n" + killed + told):
+        rows, _ = given(tmp_path, text, "fio-text")
+        code = "a job was killed by signal 9"
+        assert [facts(row, "complete", "code") for row in rows] == [(False, code)]
+    rows, _ = given(tmp_path, killed.replace("8", "88") + told, "fio-text")
+    assert [row["complete"] for row in rows] == [True]
+
+
 def test_rsync_runs_are_told_by_their_summaries() -> None:
     rows, tally = sample("rsync.txt")
     assert [row["rate_bps"] for row in rows[:3]] == [20_006_364 * 8, 60_019_140 * 8, 20.01e6 * 8]
