@@ -30,6 +30,7 @@ from farline.formats import (
     xdd,
 )
 from farline.formats.format import Format
+from farline.formats.gaps import gap
 from farline.formats.reading import Reading
 from farline.formats.tally import Tally
 
@@ -72,7 +73,8 @@ def detect(path: str | Path) -> str:
     """Name of the format of the log at `path`.
 
     Raises:
-        SpecError: when no format is recognised; it names them all.
+        SpecError: when no format is recognised; it names them all. Or what to ask the tool for,
+            where its output says too little.
         SystemFailure: when the file cannot be read.
     """
     start = Reading(Path(path), Tally()).start(SAMPLE_CHARACTERS)
@@ -81,6 +83,8 @@ def detect(path: str | Path) -> str:
     for one in formats().values():
         if one.detect(start):
             return one.name
+    if why := gap(start):
+        raise SpecError(f"{path}: {why}")
     if mapped := table.hint(start):
         raise SpecError(f"{path}: unknown log format; {mapped}; or {_choice()}")
     raise SpecError(f"{path}: unknown log format; {_choice()}, or map the columns of a table")
