@@ -30,7 +30,10 @@ _STAMP = (
     + rb"|\d{9,11}\.\d{6}"  # short-unix
     + rb"|\[ *\d{1,9}\.\d{6}\]"  # short-monotonic
 )  # fmt: skip
-_PREFIX = re.compile(rb"(?:" + _STAMP + rb") (\S+ [^\s:\[]+(?:\[\d+\])?): ?")
+# What follows may be no host and process, but the date and time of a log that ts had the lines of.
+_PREFIX = re.compile(
+    rb"(?:" + _STAMP + rb") (?!\S+ \d\d:\d\d:\d\d\b)(\S+ [^\s:\[]+(?:\[\d+\])?): ?"
+)
 # What ts prints, and what docker and Kubernetes do.
 _TIME = re.compile(
     rb"(?:[A-Z][a-z]{2} [ \d]\d " + _CLOCK

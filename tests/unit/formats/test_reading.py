@@ -284,6 +284,14 @@ def test_what_all_lines_begin_with_is_left_out(tmp_path: Path, before: str, name
     assert rows == plain and tally.malformed == counts.malformed
 
 
+def test_a_time_before_lines_that_begin_with_one_is_no_journal(tmp_path: Path) -> None:
+    lines = [f"2026/11/28 09:31:{at:02} INFO  : {at}: Copied (new)\n" for at in range(30)]
+    text = "".join(lines) + text_of("rclone.txt")
+    plain, _ = given(tmp_path, text, "rclone")
+    stamped = "".join("Nov 28 09:32:01 " + line for line in text.splitlines(keepends=True))
+    assert given(tmp_path, stamped, "rclone")[0] == plain != []
+
+
 def test_spaces_that_keep_columns_together_stay(tmp_path: Path) -> None:
     lines = text_of("iozone-3.492-auto.txt").splitlines(keepends=True)
     plain, _ = given(tmp_path, "".join(lines), "iozone")
