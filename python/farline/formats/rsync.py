@@ -21,15 +21,15 @@ from farline.formats.rows import Record, Row, read_records
 if TYPE_CHECKING:
     pass
 
-_FIGURE = r"([\d.,'\u00a0\u202f\u2019]{1,30})([KMGTP]?)"
-_SENT = re.compile(
-    rf"sent {_FIGURE} bytes\s+received {_FIGURE} bytes\s+{_FIGURE} bytes/sec\s*", re.ASCII
+FIGURE = r"([\d.,'\u00a0\u202f\u2019]{1,30})([KMGTP]?)"
+SENT = re.compile(
+    rf"sent {FIGURE} bytes\s+received {FIGURE} bytes\s+{FIGURE} bytes/sec\s*", re.ASCII
 )
-_TOTAL = re.compile(
-    rf"total size is (\S+)\s+speedup is {_FIGURE}( \((?:DRY RUN|BATCH ONLY)\))?\s*", re.ASCII
+TOTAL = re.compile(
+    rf"total size is (\S+)\s+speedup is {FIGURE}( \((?:DRY RUN|BATCH ONLY)\))?\s*", re.ASCII
 )
-_FILES = re.compile(rf"Number of (?:regular )?files transferred: {_FIGURE}\s*", re.ASCII)
-_ERROR = re.compile(r"rsync error: .*\(code (\d+)\)(?:.* \[(\w+)[=\]])?", re.ASCII)
+FILES = re.compile(rf"Number of (?:regular )?files transferred: {FIGURE}\s*", re.ASCII)
+ERROR = re.compile(r"rsync error: .*\(code (\d+)\)(?:.* \[(\w+)[=\]])?", re.ASCII)
 # With these rsync went on to the end: what it could not do is in them. After others it stopped.
 _AFTER_THE_SUMMARY = ("23", "24", "25")
 _BEGINS = re.compile(r"(?:sending|receiving) incremental file list|building file list|Number of f")
@@ -41,9 +41,10 @@ _NO_DATA = re.compile(
 _PROGRESS = re.compile(r"\s+\S+\s+\d{1,3}%\s+\S+[kMGT]?B/s\s+\d+:\d\d:\d\d")
 
 
-def _figure(figure: str, prefix: str) -> float:
+def figure(digits: str, prefix: str) -> float:
+    """A figure as rsync prints it, grouped or with a prefix; `ValueError` if it is none."""
     # A figure with a prefix has a fraction of two digits; others are whole or have one, too.
-    return scaled(str(ungrouped(figure)), prefix, 1000)
+    return scaled(str(ungrouped(digits)), prefix, 1000)
 
 
 class _Run:
@@ -59,10 +60,10 @@ class _Run:
 
     def take(self, number: int, line: str) -> bool:
         """Whether the line says something of the run."""
-        if match := _FILES.fullmatch(line):
-            self.files = round(_figure(match[1], match[2]))
-        elif match := _SENT.fullmatch(line):
-            sent, received, rate = (_figure(match[at], match[at + 1]) for at in (1, 3, 5))
+        if match := FILES.fullmatch(line):
+            self.files = round(figure(match[1], match[2]))
+        elif match := SENT.fullmatch(line):
+            sent, received, rate = (figure(match[at], match[at + 1]) for at in (1, 3, 5))
             moved = sent + received
             row: Row = {
                 "modality": "E",
@@ -72,10 +73,10 @@ class _Run:
                 "files": self.files,
             }
             self.row = number, line, row
-        elif match := _TOTAL.fullmatch(line):
+        elif match := TOTAL.fullmatch(line):
             self.dry, self.whole = match[4] is not None, True
             # Of what it did not move again, and the list of it is short beside that.
-            is_much = match[1].strip("0.,") == "" or _figure(match[2], match[3]) > 2
+            is_much = match[1].strip("0.,") == "" or figure(match[2], match[3]) > 2
             if self.lists and not self.listed and self.files is None and is_much:
                 self.files = 0
         else:
@@ -92,7 +93,7 @@ def _records(reading: Reading) -> Iterator[Record]:
     failed: set[str] = set()
     for number, line in reading.lines():
         begins = bool(_BEGINS.match(line)) and (run.whole or run.row is not None)
-        if begins or (run.whole and _SENT.fullmatch(line)):
+        if begins or (run.whole and SENT.fullmatch(line)):
             yield from _ended(reading, run, None)
             run = _Run()
         try:
@@ -103,7 +104,7 @@ def _records(reading: Reading) -> Iterator[Record]:
         if taken:
             failed = set()
             continue
-        if match := _ERROR.search(line):
+        if match := ERROR.search(line):
             who = (match[2] or "").lower()
             if failed and who not in failed and run.row is None and not run.lists:
                 failed.add(who)

@@ -40,6 +40,8 @@ KINDS = {
     "iperf3-text.txt": "iperf3-text",
     "rclone-json.txt": "rclone",
     "rclone.txt": "rclone",
+    "rsync-daemon.log": "rsync-log",
+    "rsync-log.txt": "rsync-log",
     "rsync-stats.txt": "rsync",
     "rsync.txt": "rsync",
     "scp.txt": "scp",
@@ -275,7 +277,9 @@ BEFORE_LINES = {
 
 
 @pytest.mark.parametrize("before", BEFORE_LINES.values(), ids=BEFORE_LINES)
-@pytest.mark.parametrize("name", ["nuttcp-reverse.txt", "fio-text.txt", "rsync.txt", "dd.txt"])
+@pytest.mark.parametrize(
+    "name", ["nuttcp-reverse.txt", "fio-text.txt", "rsync.txt", "rsync-log.txt", "dd.txt"]
+)
 def test_what_all_lines_begin_with_is_left_out(tmp_path: Path, before: str, name: str) -> None:
     plain, counts = given(tmp_path, text_of(name), KINDS[name])
     lines = text_of(name).splitlines(keepends=True)
@@ -366,6 +370,7 @@ SMALL = {
     "iperf3-text": "".join(text_of("iperf3-text.txt").splitlines(keepends=True)[:10]),
     "rclone": "".join(text_of("rclone.txt").splitlines(keepends=True)[3:7]),
     "rsync": "".join(text_of("rsync-stats.txt").splitlines(keepends=True)[-4:]),
+    "rsync-log": "".join(text_of("rsync-log.txt").splitlines(keepends=True)[:7]),
     "scp": text_of("scp.txt"),
     "wdt": "I wdt> Client (sending) to b, Using ports [ 1 2 ]\n"
     "wdt> Total sender time = 1.00 seconds x. Transfer status = OK. x Total bytes = 216.\n"
