@@ -166,10 +166,19 @@ _DETECT = re.compile(r'"(?:receiver-)?throughput-bits"|"result-merged"|pschedule
 
 _BEGINS = re.compile(r"\A\s*[{\[]|\A\s*Submitting task\.\.\.$(?:.*\n)*?[{\[]", re.MULTILINE)
 
+# The tables that pscheduler prints for people; what follows them may begin with a bracket.
+_PRINTED = re.compile(r"^Interval {5,}Throughput {3,}", re.MULTILINE)
+
+
+def is_json(start: str) -> bool:
+    """Whether a text begins as results in JSON do, with or without what pscheduler says before."""
+    return bool(_BEGINS.search(start) and _DETECT.search(start) and not _PRINTED.search(start))
+
+
 FORMAT = Format(
     "pscheduler",
     "results of perfSONAR pScheduler throughput tests",
-    lambda start: bool(_BEGINS.search(start)) and bool(_DETECT.search(start)),
+    is_json,
     read,
     version=3,
 )

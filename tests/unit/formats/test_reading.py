@@ -79,6 +79,7 @@ KINDS = {
     "pscheduler-many.json": "pscheduler",
     "pscheduler-result.json": "pscheduler",
     "pscheduler-tcp.json": "pscheduler",
+    "pscheduler-text.txt": "pscheduler-text",
     "rrul.flent": "flent",
 }
 
@@ -356,6 +357,7 @@ SMALL = {
     "globus-url-copy": text_of("globus-url-copy.txt")[:240],
     "flent": '{"metadata": {"HOST": "b"}, "results": {"TCP upload": [1.5]}, "x_values": [0]}\n',
     "pscheduler": '{"succeeded": true, "summary": {"summary": {"throughput-bits": 8e6}}}\n',
+    "pscheduler-text": "".join(text_of("pscheduler-text.txt").splitlines(keepends=True)[1:22]),
     "globus": '{"request_time": "2026-03-01", "bytes_transferred": 5, "status": "FAILED"}\n',
     "fio": '{"fio version": "fio-3", "jobs": [{"read": {"io_bytes": 9, "bw": 1, "runtime": 5}}]}\n',
     "iperf3": compact("iperf3-error.json"),
