@@ -1,10 +1,11 @@
 """What rsync prints at its end (`-v` or `--stats`): one transfer for each run.
 
 The rate is rsync's own: all bytes sent and received, over its whole seconds and a half. With
-`--stats` the files are known too. Prefixes are of 1000, as `-h` writes them; `-hh` writes the same
-letters for 1024, and nothing tells them apart. Digits may be grouped as any locale does. Progress
-lines are no transfers, nor are dry runs, nor runs that found nothing to move; a run that ends with
-an error is a failed one, though several of its processes may say so.
+`--stats` the files are known too. Prefixes are of 1000, as `-h` writes them, or of 1024 (`-hh`),
+with the same letters: where bytes and rate have different ones, only one of the two makes whole
+seconds and a half. Where that does not decide, they are taken for 1000. Digits may be grouped as
+any locale does. Progress lines are no transfers, nor are dry runs, nor runs that found nothing to
+move; a run that ends with an error is a failed one, though several of its processes may say so.
 """
 
 from __future__ import annotations
@@ -41,10 +42,44 @@ _NO_DATA = re.compile(
 _PROGRESS = re.compile(r"\s+\S+\s+\d{1,3}%\s+\S+[kMGT]?B/s\s+\d+:\d\d:\d\d")
 
 
-def figure(digits: str, prefix: str) -> float:
+def figure(digits: str, prefix: str, base: int = 1000) -> float:
     """A figure as rsync prints it, grouped or with a prefix; `ValueError` if it is none."""
     # A figure with a prefix has a fraction of two digits; others are whole or have one, too.
-    return scaled(str(ungrouped(digits)), prefix, 1000)
+    return scaled(str(ungrouped(digits)), prefix, base)
+
+
+def summed(sent: re.Match[str]) -> Row:
+    """Bytes, seconds and rate of a line that `SENT` matches; `ValueError` for what is no figure."""
+    base = 1024 if _is_of_1024(sent) else 1000
+    there, back, rate = (figure(sent[at], sent[at + 1], base) for at in (1, 3, 5))
+    moved = there + back
+    return {
+        "bytes": round(moved),
+        "duration_s": moved / rate if rate else None,
+        "rate_bps": rate * 8,
+    }
+
+
+def _is_of_1024(sent: re.Match[str]) -> bool:
+    """Whether prefixes must be of 1024: no figure of 1000 is so large, or the seconds tell."""
+    known = [(ungrouped(sent[at]), sent[at + 1]) for at in (1, 3, 5)]
+    if not any(prefix for _, prefix in known):
+        return False
+    # 999.996 is written as 1000.00.
+    if any(value > 1000 for value, _ in known):
+        return True
+    rate, unit = known[2]
+    if not rate or unit in (max(known[:2], key=lambda one: scaled("1", one[1], 1000))[1], ""):
+        return False
+    # What is printed is rounded at the second digit behind the point.
+    share = 0.005 / rate + sum(0.005 / value for value, prefix in known[:2] if value and prefix)
+    fits = {}
+    for base in (1000, 1024):
+        moved = sum(scaled(str(value), prefix, base) for value, prefix in known[:2])
+        seconds = moved / scaled(str(rate), unit, base)
+        nearest = max(0.5, round(seconds - 0.5) + 0.5)
+        fits[base] = abs(seconds - nearest) <= seconds * share
+    return fits[1024] and not fits[1000]
 
 
 class _Run:
@@ -63,15 +98,7 @@ class _Run:
         if match := FILES.fullmatch(line):
             self.files = round(figure(match[1], match[2]))
         elif match := SENT.fullmatch(line):
-            sent, received, rate = (figure(match[at], match[at + 1]) for at in (1, 3, 5))
-            moved = sent + received
-            row: Row = {
-                "modality": "E",
-                "bytes": round(moved),
-                "duration_s": moved / rate if rate else None,
-                "rate_bps": rate * 8,
-                "files": self.files,
-            }
+            row: Row = {"modality": "E", **summed(match), "files": self.files}
             self.row = number, line, row
         elif match := TOTAL.fullmatch(line):
             self.dry, self.whole = match[4] is not None, True
@@ -153,5 +180,5 @@ FORMAT = Format(
     "output of rsync (-v, --stats)",
     found_by(_DETECT),
     read_records("rsync", _records),
-    version=2,
+    version=3,
 )

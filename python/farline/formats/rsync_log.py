@@ -23,7 +23,7 @@ from farline.formats.format import Format, found_by
 from farline.formats.quantity import other_line
 from farline.formats.reading import Reading
 from farline.formats.rows import Record, Row, address, line_by_line, read_records
-from farline.formats.rsync import ERROR, FIGURE, FILES, SENT, TOTAL, figure
+from farline.formats.rsync import ERROR, FIGURE, FILES, SENT, TOTAL, figure, summed
 
 _LINE = re.compile(r"(\d{4}/\d\d/\d\d \d\d:\d\d:\d\d) \[(\d{1,10})\] (.*)", re.ASCII)
 _BEGINS = re.compile(r"(building|receiving) file list|(?:sending|receiving) incremental file list")
@@ -67,21 +67,15 @@ class _Run:
         if match := FILES.fullmatch(text):
             self.files = round(figure(match[1], match[2]))
         elif match := SENT.fullmatch(text):
-            sent, received, rate = (figure(match[at], match[at + 1]) for at in (1, 3, 5))
-            duration_s = (sent + received) / rate if rate else None
-            self.figures, self.is_cut = _figures(sent + received, duration_s, rate * 8), True
+            self.figures, self.is_cut = summed(match), True
         elif match := TOTAL.fullmatch(text):
             self.dry, self.is_cut = match[4] is not None, False
         elif match := _SENT_ONLY.fullmatch(text):
             moved = figure(match[1], match[2]) + figure(match[3], match[4])
             took_s = None if self.began is None else (when - self.began).total_seconds() + 0.5
-            self.figures = _figures(moved, took_s, None)
+            self.figures = {"bytes": round(moved), "duration_s": took_s, "rate_bps": None}
         elif not _MESSAGE.match(text):
             self.lists = self.lists or _moves(text)
-
-
-def _figures(moved: float, duration_s: float | None, rate_bps: float | None) -> Row:
-    return {"bytes": round(moved), "duration_s": duration_s, "rate_bps": rate_bps}
 
 
 def _newest(found: dict[int, Any]) -> dict[int, Any]:

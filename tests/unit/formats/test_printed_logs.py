@@ -140,6 +140,49 @@ def test_rsync_writes_digits_as_its_locale_and_options_want(
     assert rows[0]["bytes"] == moved and rows[0]["rate_bps"] == pytest.approx(rate * 8)
 
 
+@draws(200, SAME_FOLDER)
+@examples(
+    moved=st.integers(2_000, 10**13),
+    seconds=st.integers(0, 60),
+    base=st.sampled_from([1000, 1024]),
+)
+def test_prefixes_of_rsync_are_taken_for_1024_only_where_they_must_be(
+    tmp_path: Path, moved: int, seconds: int, base: int
+) -> None:
+    def people(value: float) -> str:
+        for prefix in ("", *"KMGT"):
+            if value < base:
+                return f"{value:.2f}{prefix}"
+            value /= base
+        return f"{value:.2f}P"
+
+    rate = moved / (seconds + 0.5)
+    line = f"sent {people(moved)} bytes  received 0 bytes  {people(rate)} bytes/sec"
+    rows, _ = given(tmp_path, f"{line}\ntotal size is 9  speedup is 1.00\n", "rsync")
+    if base == 1000:
+        assert rows[0]["bytes"] == pytest.approx(moved, rel=0.01)
+    elif people(moved)[-1] == people(rate)[-1]:
+        # The letters say nothing where they are the same, but for what 1000 cannot be.
+        assert rows[0]["duration_s"] == pytest.approx(seconds + 0.5, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("line", "moved", "rate"),
+    [
+        ("sent 2.98M bytes  received 111 bytes  678.41K bytes/sec", 3_124_851, 694_692),
+        ("sent 1,010.20K bytes  received 84 bytes  2.21M bytes/sec", 1_034_529, 2_317_353),
+        ("sent 1.40T bytes  received 2.95M bytes  95.10M bytes/sec", 1_400_002_950_000, 95.1e6),
+    ],
+)
+def test_prefixes_of_rsync_must_make_whole_seconds_and_a_half(
+    tmp_path: Path, line: str, moved: int, rate: float
+) -> None:
+    text = f"{line}\ntotal size is 1  speedup is 1.00\n"
+    rows, _ = given(tmp_path, text, "rsync")
+    assert rows[0]["bytes"] == pytest.approx(moved, rel=1e-4)
+    assert rows[0]["rate_bps"] == pytest.approx(rate * 8, rel=1e-4)
+
+
 def test_an_rsync_that_moved_no_file_is_no_transfer(tmp_path: Path) -> None:
     text = text_of("rsync-stats.txt").replace("files transferred: 6", "files transferred: 0")
     rows, tally = given(tmp_path, text, "rsync")
