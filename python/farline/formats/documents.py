@@ -90,8 +90,9 @@ class _Wrong(Exception):
         self.line = line
 
 
-# Where the next document may start after one that is wrong: at the start of a line.
-_NEXT = re.compile(r"\n(?=[{\[])")
+# Where the next document may start after one that is wrong: at the start of a line. What fio says
+# before its document is of that one.
+_NEXT = re.compile(r"\n(?=[{\[]|fio: )")
 _BLANK = re.compile(r"[\s,]*")
 _DECODER = json.JSONDecoder()
 # What printf wrote where there was no number, or into a text that had no place for a sign.

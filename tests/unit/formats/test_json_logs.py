@@ -389,6 +389,8 @@ def test_json_of_a_fio_that_was_interrupted_has_failed(tmp_path: Path) -> None:
         (one + FIO_SIGNAL, [False]),
         (one + FIO_SIGNAL + later[: len(later) // 2], [False]),
         (FIO_SIGNAL + one[: len(one) // 2] + "\n" + two, [True]),
+        (one[: len(one) // 2] + "\n" + FIO_SIGNAL + two, [False]),
+        (one.replace('"error"', "error") + FIO_SIGNAL + two, [False]),
     ):
         rows, _ = given(tmp_path, text, "fio")
         assert [row["complete"] for row in rows] == complete, text
