@@ -145,6 +145,10 @@ def _records(reading: Reading) -> Iterator[Record]:
                 run.row = number, line, {"modality": "E", "files": run.files}
             yield from _ended(reading, run, match[1])
             run = _Run()
+        elif run.row is not None and line.startswith("rsync error: "):
+            # Its code was cut off.
+            yield from _ended(reading, run, "unknown")
+            run = _Run()
         elif _PROGRESS.match(line):
             reading.skip("progress")
         else:

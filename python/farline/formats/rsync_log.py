@@ -37,6 +37,7 @@ _MESSAGE = re.compile(
     r"|delete|unknown|sent|received)\b"
 )
 _ITEMIZED = re.compile(r"(?:^|\s)([<>ch.*])[fdLDS][.+?\w]{9,10}(?=\s|$)", re.ASCII)
+_ERROR = "rsync error: "
 _FOLDER = re.compile(r".*/(?: [\d ,.]+)?$")
 _OPEN_RUNS = 256
 """Runs that are kept until the log ends; the oldest is closed for a newer one."""
@@ -74,8 +75,16 @@ class _Run:
             moved = figure(match[1], match[2]) + figure(match[3], match[4])
             took_s = None if self.began is None else (when - self.began).total_seconds() + 0.5
             self.figures = {"bytes": round(moved), "duration_s": took_s, "rate_bps": None}
+        elif self.figures and _is_error(text):
+            # It follows the last line, and says how the run ended; this one is cut.
+            self.figures = None
         elif not _MESSAGE.match(text):
             self.lists = self.lists or _moves(text)
+
+
+def _is_error(text: str) -> bool:
+    """Whether a line is the start of an error, or all of one but its code."""
+    return text.startswith(_ERROR) or _ERROR.startswith(text.rstrip())
 
 
 def _newest(found: dict[int, Any]) -> dict[int, Any]:

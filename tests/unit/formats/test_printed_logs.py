@@ -230,6 +230,8 @@ def test_an_rsync_that_failed_is_one_run_though_all_its_processes_say_so(tmp_pat
     good = "sent 9 bytes  received 9 bytes  9.00 bytes/sec\ntotal size is 9  speedup is 1.00\n"
     rows, _ = given(tmp_path, lost + good + lost.replace("Receiver", "sender"), "rsync")
     assert [row["complete"] for row in rows] == [False, True, False]
+    rows, _ = given(tmp_path, good + "rsync error: some files/attrs were not", "rsync")
+    assert [facts(row, "complete", "code") for row in rows] == [(False, "code unknown")]
 
 
 def test_rclone_is_what_it_told_last() -> None:

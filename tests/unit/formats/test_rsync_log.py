@@ -54,6 +54,8 @@ def test_a_daemon_of_rsync_says_who_asked_and_for_what() -> None:
         (BEGINS + MOVED + SENT + ERROR.format("signal", 20), ["code 20"]),
         (BEGINS + MOVED + 2 * ERROR.format("in socket IO", 10), ["code 10"]),
         (BEGINS + MOVED + SENT + BEGINS + MOVED + SENT, [None, None]),
+        (BEGINS + MOVED + SENT + ERROR.format("signal", 20)[:45], ["no end"]),
+        (BEGINS + MOVED + SENT + ERROR.format("signal", 20)[:32], ["no end"]),
         (SENT + ERROR.format("unexplained error", 255), ["code 255"]),
         (BEGINS + SENT, []),
         (BEGINS + MOVED.replace(">f", ".f") + SENT, []),
