@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 
 from farline.testbeds import Testbed, load
 from farline.testbeds.serving import serving
@@ -21,15 +20,12 @@ def test_what_was_measured_is_told_though_much_is_still_under_way() -> None:
         serving(bed.hosts["server"], bed.hosts["server"].address) as (_, ticket),
     ):
         words = ["probe", ticket, "--json", "--no-store", "-t", "1", "-P", "8", "-C", "cubic"]
-        began = time.monotonic()
         done = bed.hosts["client"].run(
             [sys.executable, "-m", "farline", *words, "-w", QUEUED],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
-        took_s = time.monotonic() - began
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
     assert record["status"] == "complete"
     received = record["summary"]["forward"]
     assert 0 < received["total_bps"] <= 1.05 * RATE_BPS
-    assert took_s < 28, "the watchdog would have ended it at 31 s"

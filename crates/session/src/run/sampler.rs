@@ -17,7 +17,7 @@ use super::enforce::RateGuard;
 use super::files::{Files, LOOK_EVERY};
 use super::lane::Lane;
 use super::rows::Interval;
-use super::timetable::{Timetable, delivery_time, sending_time, take_due};
+use super::timetable::{RECEIVERS_LATER, Timetable, delivery_time, sending_time, take_due};
 use super::worker::{Note, Worker, WorkerEnd};
 use super::{End, MAX_ROWS, OpenStream, RunEvent, RunOutcome, RunTurn, spawn};
 use crate::copy::{GIVE_WAY_INTERVAL, ScavengerController, messages_bps};
@@ -105,7 +105,8 @@ impl Sampler {
         }
         let files = control.copy().map(|copy| Files::new(Arc::clone(copy), zero));
         times.look_at = files.as_ref().map(|_| zero + LOOK_EVERY);
-        times.deliver_by = delivery_time(&plan.spec).and_then(|delivery| zero.checked_add(delivery));
+        times.deliver_by =
+            delivery_time(&plan.spec).and_then(|delivery| zero.checked_add(delivery + RECEIVERS_LATER));
         times.yield_at = plan.give_way.as_ref().map(|_| zero);
         Self {
             plan,

@@ -22,6 +22,9 @@ pub(super) fn delivery_time(spec: &RunSpec) -> Option<Duration> {
 /// Least time for what is under way at the end of a run that lasts a stated time.
 const DELIVERY: Duration = Duration::from_secs(15);
 
+/// By how much receivers wait longer than senders do: who sends ends first, and meets no connection that was closed.
+pub(super) const RECEIVERS_LATER: Duration = Duration::from_secs(3);
+
 /// Moments at which something is due. What has been done is no longer in it.
 #[derive(Debug)]
 pub(super) struct Timetable {
