@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from farline.testbeds import Testbed, load
 from farline.testbeds.serving import serving
 
@@ -14,14 +16,20 @@ QUEUED = "4M"
 """Of each stream: eight take two minutes to arrive."""
 
 
-def test_what_was_measured_is_told_though_much_is_still_under_way() -> None:
+@pytest.mark.parametrize(
+    "options", [("-C", "cubic", "-w", QUEUED), ("--transport", "udt")], ids=["tcp", "udt"]
+)
+def test_what_was_measured_is_told_though_much_is_still_under_way(
+    options: tuple[str, ...],
+) -> None:
+    """TCP is ended with what has arrived; of UDT's own buffers all arrives in time."""
     with (
         Testbed.up(load("back-to-back", rtt_s="20ms", rate_bps=RATE_BPS, mtu_bytes=1500)) as bed,
         serving(bed.hosts["server"], bed.hosts["server"].address) as (_, ticket),
     ):
-        words = ["probe", ticket, "--json", "--no-store", "-t", "1", "-P", "8", "-C", "cubic"]
+        words = ["probe", ticket, "--json", "--no-store", "-t", "1", "-P", "8"]
         done = bed.hosts["client"].run(
-            [sys.executable, "-m", "farline", *words, "-w", QUEUED],
+            [sys.executable, "-m", "farline", *words, *options],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
     assert done.returncode == 0, done.stderr

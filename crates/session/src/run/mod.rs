@@ -12,7 +12,7 @@
 //!
 //! ```text
 //! Run::start ─► worker 0 … n−1   send_block / receive_block, one loop each
-//!           └─► sampler          ticks, clock of the senders, limits, watchdog
+//!           └─► sampler          ticks, clock of the senders and of what is under way, limits, watchdog
 //!                 ▲ notes: a worker ended, look again, cut
 //! ```
 //!

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use farline_spec::RunSpec;
+use farline_spec::{RunSpec, Transport};
 
 use super::enforce::LOOK_EVERY;
 
@@ -13,9 +13,13 @@ pub(super) fn sending_time(spec: &RunSpec) -> Option<Duration> {
 
 /// Time after its start at which a run stops to wait for what is still under way: senders sent for as long as they should,
 /// and half of what the watchdog leaves to them has passed. What was measured by then stands. None where bytes end the
-/// run, of which each is to arrive, and for files.
+/// run, of which each is to arrive, for files, and for transports other than TCP: a receiver there cannot be told to end
+/// ([`Probe::end_receiving`](farline_transport::Probe::end_receiving)), and takes a sender that ends early for a failure.
 pub(super) fn delivery_time(spec: &RunSpec) -> Option<Duration> {
-    let sending = sending_time(spec).filter(|_| spec.copy.is_none())?;
+    if spec.copy.is_some() || spec.transport != Transport::Tcp {
+        return None;
+    }
+    let sending = sending_time(spec)?;
     Some(sending + (sending / 8).max(DELIVERY))
 }
 
@@ -123,10 +127,14 @@ mod tests {
 
     #[test]
     fn what_is_under_way_at_the_end_has_half_of_what_the_watchdog_leaves() {
-        let delivery = |json| delivery_time(&farline_spec::from_json(json).unwrap());
+        let delivery = |json: &str| delivery_time(&farline_spec::from_json(json).unwrap());
         assert_eq!(delivery(r#"{"duration_s":2,"omit_s":1}"#), Some(18_000 * MS));
         assert_eq!(delivery(r#"{"duration_s":800}"#), Some(900_000 * MS));
         assert_eq!(delivery(r#"{"total_bytes":1000}"#), None);
+        for transport in ["udp", "udt", "rbudp", "quic", "null"] {
+            let spec = format!(r#"{{"duration_s":2,"transport":"{transport}"}}"#);
+            assert_eq!(delivery(&spec), None, "{transport}");
+        }
     }
 
     #[test]
