@@ -270,7 +270,7 @@ fn read_secret(path: &Path, reader: u32) -> Result<Option<Vec<u8>>, Failure> {
     match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Ok(found) if !found.is_file() => {
-            let line = format!("{} is no file: remove it", path.display());
+            let line = format!("{} is not a regular file: remove it", path.display());
             return Err(Failure::new(FailureKind::System, line));
         }
         _ => {}
@@ -303,8 +303,9 @@ fn too_open(file: &fs::Metadata, reader: u32) -> Option<&'static str> {
     }
     let group_is_ours = file.gid() == 0 || is_in_group(file.gid());
     let is_handed_over = file.uid() == 0 && group_is_ours && others & 0o037 == 0;
-    (!is_handed_over)
-        .then_some("give it to this user and run chmod 600 on it, or to root with its group and chmod 640")
+    (!is_handed_over).then_some(
+        "make this user its owner and run chmod 600 on it; or root its owner, this user's group its group, and chmod 640",
+    )
 }
 
 /// Number of the user by whose rights files are read.
@@ -315,8 +316,11 @@ fn reader(rights: Option<&RightsOf>) -> u32 {
 /// What the owner of a folder may do, where this is root and it belongs to another: root makes and revokes tickets of a
 /// server that runs as another user and has to read them, and who may have put anything into its folder.
 fn rights_in(folder: &Path) -> Result<Option<RightsOf>, Failure> {
+    if user() != 0 {
+        return Ok(None);
+    }
     let metadata = fs::metadata(folder).map_err(|error| system("looking at", folder, &error))?;
-    if user() != 0 || metadata.uid() == 0 {
+    if metadata.uid() == 0 {
         return Ok(None);
     }
     let taken = RightsOf::take(metadata.uid(), metadata.gid());

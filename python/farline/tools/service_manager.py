@@ -8,9 +8,11 @@ folder (systemd.exec(5), Credentials).
 from __future__ import annotations
 
 import os
+import re
 import socket
 import time
 from collections.abc import Callable, Collection, Mapping, MutableMapping
+from contextlib import suppress
 from pathlib import Path
 
 from farline.logs import Log
@@ -19,8 +21,7 @@ _LOG = Log(__name__)
 
 
 _FIRST_SOCKET = 3
-MOST_SOCKETS = 64
-"""What a server listens on at most."""
+_COUNT = re.compile(r"\d{1,4}", re.ASCII)
 
 
 def sockets_handed_down(environment: MutableMapping[str, str] = os.environ) -> range:
@@ -30,14 +31,13 @@ def sockets_handed_down(environment: MutableMapping[str, str] = os.environ) -> r
     """
     meant_for, count = environment.pop("LISTEN_PID", ""), environment.pop("LISTEN_FDS", "")
     environment.pop("LISTEN_FDNAMES", None)
-    is_ours = meant_for == str(os.getpid()) and count.isascii() and count.isdigit()
-    sockets = range(_FIRST_SOCKET, _FIRST_SOCKET + (int(count) if is_ours else 0))
-    for number in sockets[:MOST_SOCKETS]:
-        try:
+    if meant_for != str(os.getpid()) or not _COUNT.fullmatch(count):
+        return range(0)
+    sockets = range(_FIRST_SOCKET, _FIRST_SOCKET + int(count))
+    for number in sockets:
+        # What is no descriptor is refused by its number where it is listened on.
+        with suppress(OSError):
             os.set_inheritable(number, False)
-        except OSError:
-            # What is no descriptor is refused by its number where it is listened on.
-            continue
     return sockets
 
 

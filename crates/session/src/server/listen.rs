@@ -15,13 +15,7 @@ const MAX_ADDRESSES: usize = 64;
 /// # Errors
 /// [`FailureKind::Spec`] for too many addresses, [`FailureKind::System`] that names the address that cannot be had.
 pub fn bind(wanted: &[IpAddr], port: u16) -> Result<Vec<TcpListener>, Failure> {
-    if wanted.len() > MAX_ADDRESSES {
-        let line = format!(
-            "listen: {} addresses; allowed: 0 to {MAX_ADDRESSES}",
-            wanted.len()
-        );
-        return Err(Failure::new(FailureKind::Spec, line));
-    }
+    check_count(wanted.len())?;
     if wanted.is_empty() {
         let any = bind_any(port);
         return any.map(|listener| vec![listener]);
@@ -38,8 +32,9 @@ pub fn bind(wanted: &[IpAddr], port: u16) -> Result<Vec<TcpListener>, Failure> {
 /// Each is listened on by a duplicate.
 ///
 /// # Errors
-/// [`FailureKind::System`] that names the first which is no listening TCP socket.
+/// [`FailureKind::Spec`] for too many, [`FailureKind::System`] that names the first which is no listening TCP socket.
 pub fn handed_down(numbers: &[RawFd]) -> Result<Vec<TcpListener>, Failure> {
+    check_count(numbers.len())?;
     let take = |number: &RawFd| {
         let listens = || -> std::io::Result<Option<Socket>> {
             let socket = Socket::from(farline_sys::handed_down::duplicate(*number)?);
@@ -49,17 +44,26 @@ pub fn handed_down(numbers: &[RawFd]) -> Result<Vec<TcpListener>, Failure> {
             Ok(is_tcp.then_some(socket))
         };
         let line =
-            |why: &str| format!("listening on the socket that was handed down as {number} failed: {why}");
+            |why: &str| format!("cannot listen on file descriptor {number} from the service manager: {why}");
         match listens() {
             Ok(Some(socket)) => Ok(socket.into()),
             Ok(None) => Err(line(
-                "it is no TCP socket that listens; use ListenStream= with Accept=no",
+                "it is not a listening TCP socket; use ListenStream= with Accept=no",
             )),
             Err(error) => Err(line(&kernel_words(&error))),
         }
     };
     let taken: Result<_, String> = numbers.iter().map(take).collect();
     taken.map_err(|line| Failure::new(FailureKind::System, line))
+}
+
+/// Refuses more sockets than a server listens on.
+fn check_count(count: usize) -> Result<(), Failure> {
+    if count <= MAX_ADDRESSES {
+        return Ok(());
+    }
+    let line = format!("listen: {count} addresses; allowed: 0 to {MAX_ADDRESSES}");
+    Err(Failure::new(FailureKind::Spec, line))
 }
 
 /// Where `listeners` listen, with the ports that the kernel chose.
@@ -216,7 +220,9 @@ mod tests {
             let refusal = handed_down(&[number]).unwrap_err();
             assert_eq!(refusal.kind, FailureKind::System);
             assert!(
-                refusal.message.contains(&format!("as {number} failed")),
+                refusal
+                    .message
+                    .contains(&format!("cannot listen on file descriptor {number} from")),
                 "{refusal}"
             );
         }
