@@ -65,21 +65,23 @@ class Booted:
     pid: int
     """Of its first process, seen from outside."""
 
+    def _inside(self, *words: str) -> list[str]:
+        return ["nsenter", "-t", str(self.pid), "-m", "-p", "-u", "-i", "-n", "-C", *words]
+
     def run(self, *words: str, check: bool = True) -> str:
         """What a command prints, in the system."""
         done = subprocess.run(
-            ["nsenter", "-t", str(self.pid), "-m", "-p", "-u", "-i", "-n", "-C", *words],
-            env=HOME, capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+            self._inside(*words), env=HOME, capture_output=True, text=True, check=False, timeout=120
+        )
         assert done.returncode == 0 or not check, f"{words}: {done.stdout}{done.stderr}"
         return done.stdout
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """A command that goes on, in the system."""
-        enter = ["nsenter", "-t", str(self.pid), "-m", "-p", "-u", "-i", "-n", "-C"]
         return subprocess.Popen(
-            [*enter, *words], env=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+            self._inside(*words), env=HOME, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
 
     def from_outside(self, *words: str) -> subprocess.CompletedProcess[str]:
         """A program of this machine on the system's network."""

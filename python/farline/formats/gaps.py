@@ -1,4 +1,4 @@
-"""Gaps in outputs that are known: they say too little to be read; what to use instead.
+"""Outputs that say too little to be read, and what to use instead.
 
 fio's terse lines (versions 2 to 5) have no process, time or count of jobs: jobs that ran together,
 runs one after another and snapshots of one run look alike. Lines of `iperf -y C` do not tell which

@@ -99,7 +99,7 @@ class _Test:
             if is_cut:
                 return "the summary is truncated"
             if lost is None or (self.tool is None and int(lost)):
-                return "it is not said what arrived"
+                return "the output does not say how much arrived"
             rate_bps *= max(0.0, 1.0 - int(lost) / int(sent)) if int(sent) else 0.0
         elif received is not None:
             rate_bps = scaled(received, unit, 1000)

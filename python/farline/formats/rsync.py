@@ -30,7 +30,8 @@ TOTAL = re.compile(
     rf"total size is (\S+)\s+speedup is {FIGURE}( \((?:DRY RUN|BATCH ONLY)\))?\s*", re.ASCII
 )
 FILES = re.compile(rf"Number of (?:regular )?files transferred: {FIGURE}\s*", re.ASCII)
-ERROR = re.compile(r"rsync error: .*\(code (\d+)\)(?:.* \[(\w+)[=\]])?", re.ASCII)
+ERROR_START = "rsync error: "
+ERROR = re.compile(rf"{ERROR_START}.*\(code (\d+)\)(?:.* \[(\w+)[=\]])?", re.ASCII)
 # With these rsync went on to the end: what it could not do is in them. After others it stopped.
 _AFTER_THE_SUMMARY = ("23", "24", "25")
 _BEGINS = re.compile(r"(?:sending|receiving) incremental file list|building file list|Number of f")
@@ -145,7 +146,7 @@ def _records(reading: Reading) -> Iterator[Record]:
                 run.row = number, line, {"modality": "E", "files": run.files}
             yield from _ended(reading, run, match[1])
             run = _Run()
-        elif run.row is not None and line.startswith("rsync error: "):
+        elif run.row is not None and line.startswith(ERROR_START):
             # Its code was cut off.
             yield from _ended(reading, run, "unknown")
             run = _Run()

@@ -23,7 +23,7 @@ from farline.formats.format import Format, found_by
 from farline.formats.quantity import other_line
 from farline.formats.reading import Reading
 from farline.formats.rows import Record, Row, address, line_by_line, read_records
-from farline.formats.rsync import ERROR, FIGURE, FILES, SENT, TOTAL, figure, summed
+from farline.formats.rsync import ERROR, ERROR_START, FIGURE, FILES, SENT, TOTAL, figure, summed
 
 _LINE = re.compile(r"(\d{4}/\d\d/\d\d \d\d:\d\d:\d\d) \[(\d{1,10})\] (.*)", re.ASCII)
 _BEGINS = re.compile(r"(building|receiving) file list|(?:sending|receiving) incremental file list")
@@ -37,7 +37,6 @@ _MESSAGE = re.compile(
     r"|delete|unknown|sent|received)\b"
 )
 _ITEMIZED = re.compile(r"(?:^|\s)([<>ch.*])[fdLDS][.+?\w]{9,10}(?=\s|$)", re.ASCII)
-_ERROR = "rsync error: "
 _FOLDER = re.compile(r".*/(?: [\d ,.]+)?$")
 _OPEN_RUNS = 256
 """Runs that are kept until the log ends; the oldest is closed for a newer one."""
@@ -84,7 +83,7 @@ class _Run:
 
 def _is_error(text: str) -> bool:
     """Whether a line is the start of an error, or all of one but its code."""
-    return text.startswith(_ERROR) or _ERROR.startswith(text.rstrip())
+    return text.startswith(ERROR_START) or ERROR_START.startswith(text.rstrip())
 
 
 def _newest(found: dict[int, Any]) -> dict[int, Any]:

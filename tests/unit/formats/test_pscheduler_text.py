@@ -69,7 +69,9 @@ def test_a_udp_result_of_pscheduler_must_say_what_arrived(tmp_path: Path) -> Non
         RUNS.format("iperf3") + UDP.format("500.00 Mbps    Not Reported"),
     ):
         rows, tally = given(tmp_path, text + END, "pscheduler-text")
-        assert rows == [] and tally.malformed_reasons == {"it is not said what arrived": 1}
+        assert rows == [] and tally.malformed_reasons == {
+            "the output does not say how much arrived": 1
+        }
 
 
 @pytest.mark.parametrize(
