@@ -178,8 +178,10 @@ def test_what_the_administrator_revokes_is_refused(system: Booted) -> None:
     given = ticket(system)
     copied(system, "given")
     system.run("farline", "ticket", "revoke", given, *ADMINISTRATOR)
-    for verb in ("show", "reload", "restart"):
+    for verb, is_another in (("show", False), ("reload", False), ("restart", True)):
+        before = main_pid(system)
         system.run("systemctl", verb, UNIT)
+        assert (main_pid(system) != before) == is_another
         with system.start("farline", "copy", "/root/source", f"{given}#x") as one:
             _, said = one.communicate(timeout=60)
         assert one.returncode != 0

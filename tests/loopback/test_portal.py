@@ -91,6 +91,14 @@ def test_files_arrive_with_a_receipt_and_a_run(portal: Process, folder: Path) ->
     assert "event: progress" in events and events.endswith("event: close\ndata: {}\n\n")
 
 
+def test_a_rotation_of_logs_that_it_does_not_have_leaves_it_as_it_was(portal: Process) -> None:
+    assert portal.process is not None
+    portal.process.send_signal(signal.SIGUSR1)
+    with pytest.raises(subprocess.TimeoutExpired):
+        portal.process.wait(0.5)
+    assert isinstance(portal.ask("/v1/transfers"), list)
+
+
 def test_a_running_copy_is_adjusted_paused_and_resumed(portal: Process, folder: Path) -> None:
     where = begin(portal, "paused", 200_000)
     assert adjusted(portal, where, 300_000)["after"] == 300_000

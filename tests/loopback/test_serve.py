@@ -23,6 +23,25 @@ def test_a_signal_ends_it_cleanly(tmp_path: Path, number: signal.Signals) -> Non
         assert server.process.wait(20) == 0
 
 
+@pytest.mark.parametrize("only", [(), ("--iperf3-only", "--iperf3", "0")])
+def test_a_reload_without_a_log_file_leaves_it_as_it_was(
+    tmp_path: Path, start: Start, only: tuple[str, ...]
+) -> None:
+    """systemd's `reload` sends it, and so does whatever rotates logs: nothing may end by it."""
+    place = () if only else ("-p", "0")
+    process = start(tmp_path, "serve", "-B", "127.0.0.1", *place, *only, "--json")
+    assert process.stdout is not None
+    ready = json.loads(process.stdout.readline())
+    for _ in range(3):
+        process.send_signal(signal.SIGUSR1)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.5)
+    host, _, port = ready["addresses"][0].rpartition(":")
+    socket.create_connection((host, int(port)), timeout=5).close()
+    process.terminate()
+    assert process.wait(20) == 0
+
+
 def test_a_signal_in_the_middle_of_a_run_ends_both_ends(tmp_path: Path, start: Start) -> None:
     with serving(tmp_path) as server:
         client = start(tmp_path, "probe", server.ticket, "--json", "-t", "60", "--no-store")

@@ -124,12 +124,14 @@ def start(
     portal is stopped, and are found again when it starts.
     """
     _check_installed()
+    from farline.logs.stream import take_reopen_signal
     from farline.portal.settings import Settings, default_state_dir
     from farline.portal.start import listening, serve, with_port
     from farline.spec.infrastructure import load_infrastructure
 
     if listen and unix:
         raise click.UsageError("--listen and --unix cannot be combined")
+    take_reopen_signal()
     address = _address(listen)
     names = (address.host, platform.node(), *hosts, *Settings.hosts)
     settings = Settings(

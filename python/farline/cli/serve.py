@@ -150,6 +150,7 @@ def command(
     nothing outside its folder.
     """
     from farline.cli.common import interruptible
+    from farline.logs.stream import take_reopen_signal
     from farline.tools.native import Iperf3Server, Server
     from farline.tools.service_manager import (
         ServiceManager,
@@ -166,6 +167,7 @@ def command(
         # Whoever started it is the user whose rights it has.
         own = {**options, "keep_owners": True}
         return serve(lambda folder: _config(folder, own), copy_session, mark)
+    take_reopen_signal()
     state = state_dir or default_state_dir()
     keys_dir = keys_dir or credentials_folder(KEY_FILES)
     sockets = sockets_handed_down()

@@ -77,7 +77,17 @@ def start(levels: Levels, form: str = "text", file: Path | None = None) -> None:
     _STATE.levels = levels
     wanted = {levels.level, *levels.rooms.values()}
     _STATE.is_on_stderr = file is None and wanted != {"off"}
-    if file is not None and threading.current_thread() is threading.main_thread():
+    if file is not None:
+        take_reopen_signal()
+
+
+def take_reopen_signal() -> None:
+    """SIGUSR1 opens the log file anew from now on, and ends no process that has none.
+
+    For a server, which is told to reload by whoever manages services or rotates logs and does not
+    know where it logs. Does nothing but in the main thread.
+    """
+    if threading.current_thread() is threading.main_thread():
         signal.signal(REOPEN_SIGNAL, _reopen)
 
 
