@@ -82,7 +82,7 @@ class Others:
         )
         time.sleep(0.5)
         to = self._bed.address("background-sink", "background-source")
-        words = ["iperf3", "-c", to, "-P", str(flows), "-t", "600"]
+        words = ["iperf3", "-c", to, "-P", str(flows), "-t", "600", "-C", "cubic"]
         self._running.append(
             hosts["background-source"].popen(words, stdout=NOWHERE, stderr=NOWHERE)
         )
