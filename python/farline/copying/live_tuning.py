@@ -114,6 +114,8 @@ class Settled:
     noise: float
     tried: int
     rtt_ms: float | None
+    loaded_rtt_ms: float | None = None
+    """The longest that the streams met."""
 
 
 @dataclass(eq=False, repr=False)
@@ -135,6 +137,7 @@ class LiveTuning:
     _before_s: float = 0.0
     """Seconds that earlier sessions took."""
     _rtt_us: int = 0
+    _loaded_us: int = 0
     _streams: int = 0
     _wanted: int | None = None
     """Streams that were asked for, until the answer."""
@@ -183,7 +186,8 @@ class LiveTuning:
         if tuner is None or (rate_bps := tuner.settled_bps) is None:
             return None
         rtt_ms = self._rtt_us / 1000 if self._rtt_us else None
-        return Settled(tuner.setting, rate_bps, tuner.noise, self._tried, rtt_ms)
+        loaded_ms = self._loaded_us / 1000 if self._loaded_us else None
+        return Settled(tuner.setting, rate_bps, tuner.noise, self._tried, rtt_ms, loaded_ms)
 
     def _begin_session(self) -> None:
         self._before_s += self._at_s
@@ -201,6 +205,7 @@ class LiveTuning:
         least = min(known, default=0)
         if least and (not self._rtt_us or least < self._rtt_us):
             self._rtt_us = least
+        self._loaded_us = max(self._loaded_us, least)
 
     def _stages(self, report: CopyStages) -> Iterator[Event]:
         self._at_s = report["at_us"] / 1e6

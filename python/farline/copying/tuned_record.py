@@ -79,7 +79,7 @@ def _choice(record: RunRecord, settled: Settled, far: str | None) -> StoredChoic
         rate_bps=settled.rate_bps, low_bps=settled.rate_bps / spread,
         high_bps=settled.rate_bps * spread,
         basis=f"{settled.tried} settings tried while a copy ran", reason="gain",
-        rtt_ms=settled.rtt_ms,
+        rtt_ms=settled.rtt_ms, loaded_rtt_ms=settled.loaded_rtt_ms,
         here_kernel=client["host"]["kernel"] if client else None,
         there_kernel=server["host"]["kernel"] if server else None,
         transport=record["spec"].get("transport", "tcp"),

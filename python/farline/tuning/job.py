@@ -315,7 +315,7 @@ class TuneJob(Job[TuneResult]):
         if row is None:
             return None
         there = row.to_kernel if now.pushes else row.from_kernel
-        told = now.with_facts(row.rtt_ms, row.nic_bps, there, row.window_bytes)
+        told = now.with_facts(row.rtt_ms, row.nic_bps, there, row.window_bytes, row.loaded_rtt_ms)
         return told if told != now else None
 
     def _chosen(self, search: Search, belief: Belief, around: Surroundings) -> TuneResult:
@@ -342,7 +342,8 @@ class TuneJob(Job[TuneResult]):
             streams=chosen.streams, concurrency=chosen.concurrency, pipelining=chosen.pipelining,
             rate_bps=expected.rate_bps, low_bps=expected.low_bps, high_bps=expected.high_bps,
             basis=choice.basis, reason=REASON_TEXT[choice.reason], goal=choice.goal,
-            rtt_ms=now.rtt_ms, here_kernel=now.here_kernel, there_kernel=now.there_kernel,
+            rtt_ms=now.rtt_ms, loaded_rtt_ms=now.loaded_rtt_ms,
+            here_kernel=now.here_kernel, there_kernel=now.there_kernel,
             nic_bps=now.nic_bps, transport=chosen.transport or now.transport, tool=now.tool,
             block_bytes=chosen.block_bytes, buffer_bytes=chosen.buffer_bytes,
             congestion_control=chosen.congestion_control,

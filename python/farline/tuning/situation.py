@@ -104,6 +104,8 @@ class Situation:
     concurrency: int | None = None
     pipelining: int | None = None
     rtt_ms: float | None = None
+    loaded_rtt_ms: float | None = None
+    """The mean while a sample ran."""
     capacity_bps: float | None = None
     nic_bps: float | None = None
     disk_bps: float | None = None
@@ -140,11 +142,13 @@ class Situation:
         nic_bps: float | None = None,
         there_kernel: str | None = None,
         window_bytes: int | None = None,
+        loaded_rtt_ms: float | None = None,
     ) -> Situation:
         """The same with what has become known; what is unknown stays as it was."""
         return replace(
             self,
             rtt_ms=self.rtt_ms if rtt_ms is None else rtt_ms,
+            loaded_rtt_ms=loaded_rtt_ms or self.loaded_rtt_ms,
             nic_bps=nic_bps or self.nic_bps,
             capacity_bps=self.capacity_bps or nic_bps,
             there_kernel=there_kernel or self.there_kernel,
@@ -160,7 +164,8 @@ def changes(row: PastTransfer, now: Situation) -> tuple[str, ...]:
     here, there = (sender, receiver) if now.pushes else (receiver, sender)
     then = StoredChoice(
         "", now.pushes, now.now_s, None, None, None, 0.0, 0.0, 0.0, "", "",
-        rtt_ms=row.rtt_ms, here_kernel=here, there_kernel=there, nic_bps=row.nic_bps,
+        rtt_ms=row.rtt_ms, loaded_rtt_ms=row.loaded_rtt_ms, here_kernel=here, there_kernel=there,
+        nic_bps=row.nic_bps,
     )  # fmt: skip
     found = HostsNow(now.rtt_ms, now.here_kernel, now.there_kernel, now.nic_bps)
     return then.changes(found, now.now_s)

@@ -221,6 +221,21 @@ def test_a_small_difference_of_round_trips_is_the_same_path(then_ms: float, now_
     assert choice.changes(HostsNow(rtt_ms=now_ms), NOW_S) == ()
 
 
+@pytest.mark.parametrize(
+    ("now_ms", "said"),
+    [
+        (40.0, ""), (130.0, ""), (30.0, ""),
+        (140.0, "the RTT was 40 ms (90 ms under load) and is 140 ms"),
+        (20.0, "the RTT was 40 ms (90 ms under load) and is 20 ms"),
+    ],
+)  # fmt: skip
+def test_a_handshake_that_waits_in_the_queue_of_others_is_the_same_path(
+    now_ms: float, said: str
+) -> None:
+    choice = replace(CHOICE, loaded_rtt_ms=90.0)
+    assert "".join(choice.changes(HostsNow(rtt_ms=now_ms), NOW_S)) == said
+
+
 def test_an_unchanged_path_is_trusted_for_a_month() -> None:
     same = HostsNow(41.0, "6.1.0", "5.14.0", 10**10)
     assert CHOICE.changes(same, NOW_S + 29 * 86_400) == ()

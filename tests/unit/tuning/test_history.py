@@ -80,6 +80,12 @@ def test_another_route_is_noticed_by_its_round_trip_time() -> None:
     assert change == "the RTT was 90 ms and is 40 ms"
 
 
+def test_a_round_trip_that_waits_behind_others_is_no_other_route() -> None:
+    busy = sweep(FLAT, rtt_ms=20.0, loaded_rtt_ms=38.0)
+    assert evidence_for(busy, WAN, GRID).changed == ()
+    assert evidence_for(busy, WAN, GRID).count("kind") == 6
+
+
 def test_old_transfers_count_less() -> None:
     year_s = 365 * 86_400
     fresh, old = sweep(DECLINING), sweep(DECLINING, ended_s=NOW_S - year_s)

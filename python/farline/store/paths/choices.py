@@ -27,7 +27,9 @@ STALE_S = 30 * 86_400.0
 one (the change between campaigns of the same path is as large as between paths)."""
 
 RTT_CHANGE, RTT_SLACK_MS = 1.5, 2.0
-"""A round-trip time beyond this factor, and by more than the slack, is another route."""
+"""A round-trip time beyond this factor, and by more than the slack, is another route. What lies
+between the time of an empty path and that under load may be the same route with others on it: one
+round trip of a handshake waits in their queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class StoredChoice:
     """A copy's chunk, where it was found with files."""
     buffer_bytes: int | None = None
     """Of both ends, for each stream."""
+    loaded_rtt_ms: float | None = None
+    """The mean while data flowed."""
     congestion_control: str | None = None
 
     def changes(self, now: HostsNow, now_s: float | None = None) -> tuple[str, ...]:
@@ -84,9 +88,14 @@ class StoredChoice:
 def _route(then: StoredChoice, now: HostsNow) -> Iterator[str]:
     if then.rtt_ms is None or now.rtt_ms is None:
         return
-    low, high = sorted((then.rtt_ms, now.rtt_ms))
-    if high > RTT_CHANGE * low and high - low > RTT_SLACK_MS:
-        yield f"the RTT was {then.rtt_ms:.3g} ms and is {now.rtt_ms:.3g} ms"
+    loaded_ms = max(then.rtt_ms, then.loaded_rtt_ms or 0.0)
+    if _is_above(then.rtt_ms, now.rtt_ms) or _is_above(now.rtt_ms, loaded_ms):
+        load = f" ({loaded_ms:.3g} ms under load)" if _is_above(loaded_ms, then.rtt_ms) else ""
+        yield f"the RTT was {then.rtt_ms:.3g} ms{load} and is {now.rtt_ms:.3g} ms"
+
+
+def _is_above(high: float, low: float) -> bool:
+    return high > RTT_CHANGE * low and high - low > RTT_SLACK_MS
 
 
 def _hosts(then: StoredChoice, now: HostsNow) -> Iterator[str]:

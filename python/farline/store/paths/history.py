@@ -30,11 +30,11 @@ _HEAD = ("run_id", "status", "error_kind", "direction", "valid", "client_host", 
          "server_address", "path.client_host", "path.server_host")  # fmt: skip
 _MORE = (
     "started_at", "campaign", "tool", "transport", "streams", "copy.concurrency", "copy.pipeline",
-    "copied_files", "resumed_bytes", "min_rtt_us", "path.rtt_s", "path.rate_bps", "retransmits",
-    "cpu_s_per_gb", "verdict_limit", "asked_rate_bps", "copy.total_rate_bps", "copy.dry_run",
-    "copy.read_engine", "copy.write_engine", "tcp.send_buffer_bytes", "tcp.receive_buffer_bytes",
-    "udt.send_buffer_bytes", "udt.receive_buffer_bytes", "block_bytes", "copy.chunk_bytes",
-    "labels", "record",
+    "copied_files", "resumed_bytes", "min_rtt_us", "mean_rtt_us", "path.rtt_s", "path.rate_bps",
+    "retransmits", "cpu_s_per_gb", "verdict_limit", "asked_rate_bps", "copy.total_rate_bps",
+    "copy.dry_run", "copy.read_engine", "copy.write_engine", "tcp.send_buffer_bytes",
+    "tcp.receive_buffer_bytes", "udt.send_buffer_bytes", "udt.receive_buffer_bytes",
+    "block_bytes", "copy.chunk_bytes", "labels", "record",
     *(f"{way}_{name}" for way in ("forward", "reverse")
       for name in ("total_bps", "steady_bps", "bytes", "elapsed_s", "congestion_control")),
 )  # fmt: skip
@@ -193,7 +193,7 @@ def _of_run(row: Row) -> PastTransfer:
         streams=streams if tool == "farline" or streams is None else streams * at_once,
         parallelism=per_file,
         pipelining=row["copy.pipeline"] if is_copy else 1,
-        rtt_ms=rtt_ms,
+        rtt_ms=rtt_ms, loaded_rtt_ms=_thousandth(row["mean_rtt_us"]),
         capacity_bps=row["path.rate_bps"] or nic_bps, nic_bps=nic_bps,
         window_bytes=_window(row, record),
         block_bytes=row["copy.chunk_bytes"] if is_copy else row["block_bytes"],

@@ -45,6 +45,8 @@ class PastTransfer:
     parallelism: int | None = None
     pipelining: int | None = None
     rtt_ms: float | None = None
+    loaded_rtt_ms: float | None = None
+    """The mean while it ran."""
     capacity_bps: float | None = None
     nic_bps: float | None = None
     window_bytes: int | None = None
