@@ -9,7 +9,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import socket
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -71,16 +74,42 @@ def test_it_serves_as_its_user_over_a_read_only_root_and_says_when_it_is_well(
     port = {**environment(), "FARLINE_PORT": "54701"}
     asleep = subprocess.run(confined(root, *health), env=port, check=False, stderr=subprocess.PIPE)
     assert asleep.returncode != 0
+    (root.path / "root" / "source").write_bytes(b"content" * 1000)
     server = subprocess.Popen(confined(root, *words), env=port, stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        ticket = json.loads(server.stdout.readline())["tickets"]["write"]
+    with ending(server):
+        ticket = ticket_of(server)
         subprocess.run(confined(root, *health), env=port, check=True)
-        (root.path / "root" / "source").write_bytes(b"content" * 1000)
         root.run("farline", "copy", "--no-store", "/root/source", f"{ticket}#there")
-    finally:
-        server.terminate()
-        server.communicate()
     kept = Path(f"{root.path}.volumes/srv/data/there")
     assert kept.read_bytes() == b"content" * 1000
     assert kept.stat().st_uid == int(said("USER")[0].split(":")[0])
+    # As an engine does that was handed a socket down by systemd.
+    words = [*words_of("ENTRYPOINT"), "--json", *words_of("CMD")]
+    with socket.create_server(("127.0.0.1", 0)) as opened:
+        number = opened.fileno()
+        hands_down = f'exec 3<&{number}; LISTEN_FDS=1 LISTEN_PID=$$ exec "$@"'
+        server = subprocess.Popen(
+            ["bash", "-c", hands_down, "bash", *confined(root, *words)], env=port,
+            stdout=subprocess.PIPE, text=True, pass_fds=[number],
+        )  # fmt: skip
+        with ending(server):
+            ticket = ticket_of(server)
+            assert f":{opened.getsockname()[1]}/" in ticket
+            root.run("farline", "copy", "--no-store", "/root/source", f"{ticket}#handed-down")
+
+
+@contextmanager
+def ending(server: subprocess.Popen[str]) -> Iterator[None]:
+    """Ends it after the block."""
+    try:
+        yield
+    finally:
+        server.terminate()
+        server.communicate()
+
+
+def ticket_of(server: subprocess.Popen[str]) -> str:
+    """The ticket for writing that it prints once it listens."""
+    assert server.stdout is not None
+    ticket: str = json.loads(server.stdout.readline())["tickets"]["write"]
+    return ticket
