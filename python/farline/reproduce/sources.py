@@ -14,6 +14,7 @@ from farline.reproduce.plans import Source
 
 _ONCE = {"campaign.repetitions": 1, "campaign.count_invalid": True}
 _TWICE = {"campaign.repetitions": 2, "campaign.count_invalid": True}
+_THRICE = {"campaign.repetitions": 3, "campaign.count_invalid": True}
 _SHORT_RTTS = ["0.4ms", "1.18ms", "2.26ms", "4.56ms", "9.16ms", "18.3ms", "36.6ms"]
 _TPG_FULL = {"fixed.duration_s": "120s"}
 _BBR_WORDS = " With farline's congestion control: UDT's own needs seconds to find its rate."
@@ -46,10 +47,10 @@ _SOURCES = (
     ),
     Source(
         "tpg-block-size", "tpg-block-size.toml",
-        {**_TWICE, "fixed.duration_s": "2s", "campaign.reference": "none",
+        {**_THRICE, "fixed.duration_s": "2s", "campaign.reference": "none",
          "fixed.udt.congestion_control": "bbr", "grid.block_bytes": [8955, 35823, 107471, 179119],
          "together.buffers_bytes.values": ["128K", "1M", "4M", "64M"]},
-        _TPG_WORDS + _BBR_WORDS,
+        _TPG_WORDS.replace("twice", "three times") + _BBR_WORDS,
         _TPG_FULL, "Runs of 120 s, as in the paper.",
     ),
     Source(
@@ -88,10 +89,10 @@ _SOURCES = (
     ),
     Source(
         "fairness-dumbbell", "fairness-dumbbell.toml",
-        {"fairness.loads": "20%,40%,60%,80%,100%", "fairness.repetitions": 1,
+        {"fairness.loads": "20%,40%,60%,80%,100%", "fairness.repetitions": 2,
          "fairness.duration_s": "6s", "fairness.omit_s": "2s", "fairness.lead_s": "1s",
          "fairness.count_invalid": True},
-        "Five loads, 6 s, once.", verb="fairness",
+        "Five loads, 6 s, each twice.", verb="fairness",
     ),
     Source(
         "tools-flows", "tools-flows.toml",
@@ -114,8 +115,8 @@ _SOURCES = (
     ),
     Source(
         "rbudp-rates-receiver", "rbudp-rates-receiver.toml",
-        {**_ONCE, "grid.rate_bps": ["1G", "3G", "5G", "5.76G", "6.1G"]},
-        "Five of the rates, once.",
+        {**_THRICE, "grid.rate_bps": ["1G", "3G", "5G", "5.76G", "6.1G"]},
+        "Five of the rates, each three times.",
     ),
     Source(
         "rbudp-rates-network", "rbudp-rates-network.toml",
@@ -164,16 +165,18 @@ _SOURCES = (
     ),
     Source(
         "copy-xdd", "copy-xdd.toml",
-        {**_ONCE, "data.files": ["1x16MiB"], "path.rate_bps": "200Mbit", "path.rtt_s": _SHORT_RTTS},
+        {**_THRICE, "data.files": ["1x16MiB"], "path.rate_bps": "200Mbit",
+         "path.rtt_s": _SHORT_RTTS},
         "A tenth of the round-trip times at 200 Mb/s, files of 16 MiB (three times what the plan"
-        " has over rate and round-trip time), once.",
+        " has over rate and round-trip time), each three times.",
     ),
     Source(
         "xdd-memory", "tcp-rtt.toml",
-        {**_ONCE, "fixed.duration_s": None, "fixed.total_bytes": "16MiB", "grid.streams": [1, 4, 8],
+        {**_TWICE, "fixed.duration_s": None, "fixed.total_bytes": "16MiB",
+         "grid.streams": [1, 4, 8],
          "grid.tcp.congestion_control": None, "path.loss": None, "path.rate_bps": "200Mbit",
          "path.rtt_s": _SHORT_RTTS},
-        "The copies of copy-xdd from memory to memory: 16 MiB at 200 Mb/s, once.",
+        "The copies of copy-xdd from memory to memory: 16 MiB at 200 Mb/s, each twice.",
         {"campaign.repetitions": 3, "fixed.duration_s": None, "fixed.total_bytes": "256MiB",
          "grid.streams": [1, 4, 8], "grid.tcp.congestion_control": None, "path.loss": None,
          "path.rate_bps": "1Gbit",

@@ -142,7 +142,7 @@ def dd_figures(text: str) -> tuple[int, float]:
 NODES = (1, 2, 4, 8, 16)
 NODE_NIC_BPS, PATH_BPS = 10e6, 60e6
 NODE_STREAMS = 4
-NODE_REPETITIONS = 2
+NODE_REPETITIONS = 4
 NODE_WINDOW, DEFAULT_WINDOW = "32K", "16K"
 """Of each stream: twice what fills an interface with four. What a socket holds at the end of a
 sample has not arrived."""
@@ -193,7 +193,7 @@ def _striped_bps(
     begun = time.monotonic()
     clients = [
         bed.hosts[f"source-{number}"].popen(
-            ["iperf3", "-c", f"sink-{number}", "-P", str(streams),
+            ["iperf3", "-c", f"sink-{number}", "-P", str(streams), "-C", "cubic",
              "-n", str(round(each_bytes / streams)), "-J", "-w", window],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
@@ -241,7 +241,7 @@ TRIALS: Mapping[str, Trial] = {
             "nodes", "1 to 16 pairs of nodes behind one line.",
             ("farline testbed up nodes --set k=16 --rate 60Mbit --rtt 20ms",
              "farline testbed exec sink-1 -- iperf3 -s &",
-             "farline testbed exec source-1 -- iperf3 -c sink-1 -P 4 -w 32K -n 250K"),
+             "farline testbed exec source-1 -- iperf3 -c sink-1 -P 4 -C cubic -w 32K -n 250K"),
             nodes,
         ),
     )
