@@ -17,12 +17,14 @@ QUEUED = "4M"
 
 
 @pytest.mark.parametrize(
-    "options", [("-C", "cubic", "-w", QUEUED), ("--transport", "udt")], ids=["tcp", "udt"]
+    "options",
+    [("-C", "cubic", "-w", QUEUED), ("--transport", "udt"), ("--transport", "quic")],
+    ids=["tcp", "udt", "quic"],
 )
 def test_what_was_measured_is_told_though_much_is_still_under_way(
     options: tuple[str, ...],
 ) -> None:
-    """TCP is ended with what has arrived; of UDT's own buffers all arrives in time."""
+    """TCP is ended with what has arrived; what UDT and QUIC hold arrives in time."""
     with (
         Testbed.up(load("back-to-back", rtt_s="20ms", rate_bps=RATE_BPS, mtu_bytes=1500)) as bed,
         serving(bed.hosts["server"], bed.hosts["server"].address) as (_, ticket),

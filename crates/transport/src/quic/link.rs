@@ -20,8 +20,11 @@ use crate::tally::Tally;
 
 /// Bytes written before the connection is worked again: what leaves while it is still in the cache.
 const PIECE_BYTES: usize = 64 << 10;
-/// Bytes that may be written ahead of what is on its way, at least.
-const LEAST_WINDOW_BYTES: u64 = 4 << 20;
+/// Bytes that may be written ahead of what is on its way, at least: what leaves within so long, so that a path that got slow
+/// does not have minutes' worth of it to carry when the run is over.
+const AHEAD: Duration = Duration::from_millis(250);
+/// The same on a path without end.
+const MOST_AHEAD_BYTES: u64 = 4 << 20;
 /// Datagrams after which all that the machine has of a stream is taken out of it. It ends the connection where more than 1,024 pieces
 /// wait behind gaps, and looks when there are 2,048.
 const MOST_UNTAKEN: usize = 512;
@@ -420,10 +423,9 @@ impl State {
         let Some(stream) = self.stream else {
             return Ok(0);
         };
-        // Twice what may be under way: enough for the next round trip, and what is written soon leaves.
-        let window = 2 * self.connection.congestion_state().window();
-        let window = window.max(LEAST_WINDOW_BYTES).min(self.most_window_bytes);
-        self.connection.set_send_window(window);
+        let window = written_ahead(self.connection.congestion_state().window(), self.connection.rtt());
+        self.connection
+            .set_send_window(window.min(self.most_window_bytes));
         match self.connection.send_stream(stream).write(bytes) {
             Ok(taken) => Ok(taken),
             Err(WriteError::Blocked) => Ok(0),
@@ -549,9 +551,34 @@ fn broken(why: &str) -> Failure {
     Failure::new(FailureKind::Protocol, format!("data stream: QUIC stream: {why}"))
 }
 
+/// Bytes that may have been written and not acknowledged: twice what may be under way, enough for the next round trip, and at
+/// least what leaves within [`AHEAD`] at `window` bytes a round trip.
+fn written_ahead(window: u64, rtt: Duration) -> u64 {
+    let trips = AHEAD.as_micros() / rtt.as_micros().max(1);
+    let ahead = window.saturating_mul(u64::try_from(trips).unwrap_or(u64::MAX));
+    let least = u64::try_from(PIECE_BYTES).unwrap_or(u64::MAX);
+    window.saturating_mul(2).max(ahead.clamp(least, MOST_AHEAD_BYTES))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_written_ahead_leaves_soon() {
+        let ms = Duration::from_millis;
+        let kib = 1 << 10;
+        assert_eq!(written_ahead(12 * kib, ms(200)), 64 * kib, "slow");
+        assert_eq!(written_ahead(12 * kib, ms(10)), 25 * 12 * kib, "at the start");
+        assert_eq!(
+            written_ahead(1024 * kib, Duration::from_micros(50)),
+            4096 * kib,
+            "near"
+        );
+        assert_eq!(written_ahead(1024 * kib, Duration::ZERO), 4096 * kib);
+        assert_eq!(written_ahead(65_536 * kib, ms(366)), 2 * 65_536 * kib, "far");
+        assert_eq!(written_ahead(u64::MAX, ms(1)), u64::MAX);
+    }
 
     #[test]
     fn the_window_grows_for_who_keeps_up_and_stays_for_who_does_not() {
