@@ -21,6 +21,23 @@ pub fn host_facts() -> HostFacts {
     }
 }
 
+/// This host as the record of a run has it. To be read takes the better part of a millisecond, for which nobody has to wait while
+/// data flow.
+#[derive(Debug, Default)]
+pub struct OwnHost(Option<HostFacts>);
+
+impl OwnHost {
+    /// Reads it, the first time.
+    pub fn read(&mut self) {
+        self.0.get_or_insert_with(host_facts);
+    }
+
+    /// What was read; now, if nothing was.
+    pub fn take(&mut self) -> HostFacts {
+        self.0.take().unwrap_or_else(host_facts)
+    }
+}
+
 fn cpu(found: host::Cpu) -> CpuFacts {
     CpuFacts {
         model: found.model,

@@ -262,6 +262,11 @@ impl RunController {
         run.join(prepare_data(stream, rate.as_ref()));
     }
 
+    /// Whether a run has begun and has not been joined.
+    pub fn is_running(&self) -> bool {
+        self.run.is_some()
+    }
+
     /// Lets the run's senders stop.
     pub fn stop(&self) {
         if let Some((run, _)) = &self.run {

@@ -230,6 +230,9 @@ impl<'a> Driver<'a> {
         let heard = std::mem::take(&mut self.heard);
         self.take_messages(heard);
         while !self.machine.is_over() && !self.has_all() {
+            if self.seat.is_running() {
+                ending.host.read();
+            }
             let timeout = self
                 .machine
                 .poll_timeout()

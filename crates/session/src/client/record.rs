@@ -8,7 +8,7 @@ use farline_spec::{
 use time::OffsetDateTime;
 
 use crate::copy::merged;
-use crate::facts::{host_facts, version_info};
+use crate::facts::{OwnHost, version_info};
 use crate::message::ServerProfile;
 use crate::run::RunOutcome;
 use crate::streams::{End, has_files};
@@ -23,6 +23,8 @@ pub struct Ending {
     pub server_notes: Vec<String>,
     /// Version agreed on; 0 without one.
     pub version: u32,
+    /// The host of this end.
+    pub host: OwnHost,
     /// Start of the run, or of the session if no run began.
     pub started_at: SystemTime,
     /// From the first step to the last.
@@ -47,6 +49,7 @@ impl Ending {
             spec,
             server_notes: Vec::new(),
             version: 0,
+            host: OwnHost::default(),
             started_at: SystemTime::now(),
             session: Duration::ZERO,
             outcome: RunOutcome::default(),
@@ -58,7 +61,7 @@ impl Ending {
     }
 
     /// The record. Samples are not part of it.
-    pub fn into_record(self) -> RunRecord {
+    pub fn into_record(mut self) -> RunRecord {
         let (server, far_streams) = self.server.map(|server| (server.report, server.streams)).unzip();
         let mut streams = self.outcome.streams;
         streams.extend(far_streams.into_iter().flatten());
@@ -83,7 +86,7 @@ impl Ending {
             spec: self.spec,
             server_notes: self.server_notes,
             client: Some(EndReport {
-                host: host_facts(),
+                host: self.host.take(),
                 version: version_info(self.version),
                 cpu: self.outcome.cpu,
                 copy: self.outcome.copy,

@@ -20,7 +20,7 @@ use super::{Shared, listen};
 use crate::channel::{Arrival, Channel, Interrupt};
 use crate::client::connect::{StreamPlan, Way};
 use crate::copy::CopyPlan;
-use crate::facts::{host_facts, version_info};
+use crate::facts::{OwnHost, version_info};
 use crate::machine::{ServerAction, ServerEvent, ServerMachine, ServerPlan, Timing};
 use crate::message::{
     ADJUSTS, COUNTS_UPDATES, ClientMessage, HEALS_FRAMES, Handshake, KNOWS_NAMES, KNOWS_SUMS,
@@ -65,6 +65,7 @@ pub struct Session<'a> {
     /// Number of the next data stream that comes while a copy runs.
     next_stream: u16,
     seat: RunController,
+    host: OwnHost,
     /// What machine time counts from: the TCP connection.
     pub(super) began: Instant,
     last_words: Option<ServerMessage>,
@@ -144,6 +145,7 @@ impl<'a> Session<'a> {
             back: caller.back,
             local,
             seat: RunController::new(End::Server, interrupt.waker().clone()),
+            host: OwnHost::default(),
             interrupt,
             permit: None,
             kept: None,
@@ -165,6 +167,9 @@ impl<'a> Session<'a> {
     pub fn drive(mut self) -> Option<Connection> {
         self.act();
         while !self.machine.is_over() {
+            if self.seat.is_running() {
+                self.host.read();
+            }
             let timeout = self
                 .machine
                 .poll_timeout()
@@ -449,7 +454,7 @@ impl<'a> Session<'a> {
         let (mut outcome, _) = self.seat.finish(within);
         let profile = ServerProfile {
             report: EndReport {
-                host: host_facts(),
+                host: self.host.take(),
                 version: version_info(VERSIONS.max),
                 cpu: outcome.cpu,
                 copy: outcome.copy.clone(),
