@@ -81,6 +81,11 @@ class Lane:
         self.records, self.said = [], []
         self.is_over = False
 
+    def told(self, error: FarlineError) -> str:
+        """What went wrong here: its name and the message, which may begin with it already."""
+        named = f"{self.name}: "
+        return named + error.message.removeprefix(named)
+
     def placed(self, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """The spec of a session with the CPUs for its streams."""
         names = ("client_cpus", "server_cpus")
@@ -290,7 +295,7 @@ class Crew:
             lane.said.append(self._given_up(lane, error))
             return
         if error.kind != "busy":
-            lane.said.append(f"{lane.name}: {error.message}; trying again in {wait_s:g} s")
+            lane.said.append(f"{lane.told(error)}; trying again in {wait_s:g} s")
         self._pause(wait_s)
 
     def _receipt(self, part: Part) -> Path | None:

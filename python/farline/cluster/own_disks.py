@@ -338,7 +338,7 @@ class OwnDiskSessions(NodeEnds):
             error = found.error or InterruptedRun("stopped")
             if error.fault == "caller" and not isinstance(error, InterruptedRun):
                 # No node is to blame for what was asked.
-                refused.append(error.reworded(f"{lane.name}: {error.message}"))
+                refused.append(error.reworded(lane.told(error)))
             duty.give_up(error)
 
         ready = [duty for duty in duties if duty.lane is not None]

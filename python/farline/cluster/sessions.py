@@ -228,7 +228,7 @@ class NodeSessions(NodeEnds):
             lane.sessions.close()
             if not lanes or lanes[0].is_away:
                 return attempt
-            yield Notice(NoticeKind.NODE, f"{lane.name}: {error.message}; {lanes[0].name} goes on")
+            yield Notice(NoticeKind.NODE, f"{lane.told(error)}; {lanes[0].name} goes on")
 
     def _by(
         self, lane: Lane, document: Mapping[str, Any], receipt: Path | None,

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
 from farline.cluster.changes import Changes
 from farline.cluster.crew import Lane
 from farline.cluster.joined import Joined
@@ -14,6 +16,7 @@ from farline.cluster.plan import Part
 from farline.cluster.sessions import _part_document
 from farline.copying.remote_to_remote import RemoteToRemote
 from farline.copying.session import Attempt
+from farline.errors import SystemFailure
 
 NONE = {"files": 0, "bytes": 0}
 
@@ -144,3 +147,8 @@ def test_a_part_neither_deletes_nor_removes() -> None:
     piece = Part(4, "/s", ("a",), 10, (65536, 131072))
     share = _part_document({"copy": copy}, piece)["copy"]["share"]
     assert share == {"id": "x", "part": 4, "offset": 65536, "bytes": 131072}
+
+
+@pytest.mark.parametrize("message", ["a1 to b1: no route", "no route"])
+def test_the_name_of_a_pair_stands_once_before_what_went_wrong(message: str) -> None:
+    assert lane(1).told(SystemFailure(message)) == "a1 to b1: no route"
