@@ -104,7 +104,9 @@ def _own(
     path = context.command_path.partition(" ")[2]
     offer = _NAMES.get((path, wanted.name)) or _NAMES.get(("", wanted.name))
     if offer is not None and _is_first(context, wanted, path):
-        yield from offer()
+        with context.scope(cleanup=False):
+            offers = list(offer())
+        yield from offers
     if isinstance(wanted, TableOption):
         words = (word for option in wanted.options for word in option.choices)
         yield from ((word, "") for word in dict.fromkeys(words))
@@ -117,11 +119,21 @@ def _is_first(context: click.Context, wanted: click.Parameter, path: str) -> boo
     return path not in _FIRST_ONLY or not context.params.get(str(wanted.name))
 
 
+def _stated(name: str) -> Path | None:
+    """The folder that an option before the word names."""
+    found: Path | None = click.get_current_context().params.get(name)
+    return found
+
+
 def _runs() -> _Offers:
     from farline.store import Store
 
     yield "last", "the newest run"
-    table = Store.to_read().runs(limit=_NEWEST).select(["run_id", "transport", "status"])
+    table = (
+        Store.to_read(_stated("store_path"))
+        .runs(limit=_NEWEST)
+        .select(["run_id", "transport", "status"])
+    )
     for row in table.to_pylist():
         yield row["run_id"], f"{row['transport']}, {row['status']}"
 
@@ -137,7 +149,10 @@ def _campaigns() -> _Offers:
     from farline.store import Store
 
     yield "last", "the newest campaign"
-    yield from ((str(name), "") for name in Store.to_read().campaigns()["campaign"].to_pylist())
+    yield from (
+        (str(name), "")
+        for name in Store.to_read(_stated("store_path")).campaigns()["campaign"].to_pylist()
+    )
 
 
 def _hosts() -> _Offers:
@@ -171,11 +186,12 @@ def _ssh_hosts() -> Iterator[str]:
 
 
 def _tickets() -> _Offers:
-    from farline.cli.server_folders import default_state_dir
+    from farline.cli.server_folders import default_state_dir, keys_text
     from farline.cli.ticket_text import allowed_text
     from farline.tools.native import list_tickets
 
-    for one in list_tickets(str(default_state_dir())):
+    state, keys = _stated("state_dir") or default_state_dir(), _stated("keys_dir")
+    for one in list_tickets(str(state), keys_text(keys)):
         yield one["claims"]["id"], allowed_text(one)
 
 

@@ -70,6 +70,23 @@ def test_what_this_host_knows_is_offered(home: Path) -> None:
     assert "cubic" in offered("probe -C cu") or "cubic" not in controls()
 
 
+def test_what_is_in_the_folders_that_the_line_names_is_offered(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here, there = make_record(1), make_record(2)
+    Store(home / "store").append(RunBundle(here, make_samples()))
+    Store(home / "other").append(RunBundle(there, make_samples()))
+    assert offered("show ") == ["last", here["run_id"]]
+    assert offered(f"show --store {home / 'other'} ") == ["last", there["run_id"]]
+    folders = ["--state-dir", str(home / "state"), "--keys", str(home / "keys")]
+    assert run(["ticket", "make", "host", *folders]) == 0
+    assert run(["ticket", "list", "--json", *folders]) == 0
+    listed = capsys.readouterr().out
+    (ticket,) = offered(" ".join(["ticket", "revoke", *folders, ""]))
+    assert len(ticket) == 26 and ticket in listed
+    assert offered("ticket revoke ") == []
+
+
 def controls() -> list[str]:
     """Congestion controls of this kernel."""
     return Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
