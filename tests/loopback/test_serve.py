@@ -42,6 +42,18 @@ def test_a_reload_without_a_log_file_leaves_it_as_it_was(
     assert process.wait(20) == 0
 
 
+def test_it_makes_no_second_key_for_tickets_whose_key_is_elsewhere(tmp_path: Path) -> None:
+    state, keys = tmp_path / "state", tmp_path / "keys"
+    folders = "--state-dir", str(state), "--keys", str(keys)
+    assert farline(tmp_path, "ticket", "make", "localhost", *folders).returncode == 0
+    words = "serve", "-B", "127.0.0.1", "-p", "0", "--state-dir", str(state)
+    refused = farline(tmp_path, *words)
+    assert refused.returncode == 1
+    assert f"{state} has no ticket.key, but {state} has tickets" in refused.stderr
+    assert "name the folder of the keys with --keys" in refused.stderr
+    assert not (state / "ticket.key").exists()
+
+
 def test_a_signal_in_the_middle_of_a_run_ends_both_ends(tmp_path: Path, start: Start) -> None:
     with serving(tmp_path) as server:
         client = start(tmp_path, "probe", server.ticket, "--json", "-t", "60", "--no-store")

@@ -145,9 +145,10 @@ pub(crate) fn has_secret(folders: ServerFolders<'_>) -> Result<bool, Failure> {
         std::fs::read_dir(folders.state.join(KEPT_FOLDER)).is_ok_and(|mut kept| kept.next().is_some());
     if !is_there && has_tickets {
         let line = format!(
-            "{} has no {SECRET_FILE}, but {} has tickets; name the folder of the keys with --keys",
+            "{} has no {SECRET_FILE}, but {state} has tickets; name the folder of the keys with --keys, or delete \
+             {state}/{KEPT_FOLDER} if they are to be void",
             folders.keys.display(),
-            folders.state.display()
+            state = folders.state.display()
         );
         return Err(Failure::new(FailureKind::Usage, line));
     }
