@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,6 +46,9 @@ ABOVE_LINK = 4.0
 
 CLOCKS_APART_S = 3600.0
 """A transfer that ends later than this from now is none of the past."""
+
+ROUTE_S = 900.0
+"""Transfers of a path that follow each other within such a time went the same way."""
 
 GROUP_S = 7 * 86_400.0
 """Transfers within such a time are of one group."""
@@ -137,6 +140,7 @@ def evidence_for(rows: Iterable[PastTransfer], now: Situation, grid: Grid) -> Ev
         and (several or row.transport in (None, now.transport))
         and _is_possible(row, now.now_s)
     ]
+    usable = _with_routes(usable, now)
     own = [row for row in usable if now.ends.fit(row)]
     changed = changes(own[-1], now) if own else ()
     gathered: dict[tuple[object, ...], list[tuple[PastTransfer, int]]] = defaultdict(list)
@@ -149,6 +153,28 @@ def evidence_for(rows: Iterable[PastTransfer], now: Situation, grid: Grid) -> Ev
         counts[tier] += len(members)
     groups = [*_capped(weighed, grid)]
     return Evidence(tuple(groups), dict(counts), changed, _levels(weighed, now))
+
+
+def _with_routes(rows: Sequence[PastTransfer], now: Situation) -> list[PastTransfer]:
+    """Rows, those of the same path with the round trips of their route: a search's, all together.
+
+    What one of them met is the path's round trip and what others had queued on it just then.
+    """
+    known = [row for row in rows if row.ended_s is not None and row.rtt_ms and now.ends.fit(row)]
+    known.sort(key=lambda row: row.ended_s or 0.0)
+    routes: list[list[PastTransfer]] = []
+    for row in known:
+        if routes and (row.ended_s or 0.0) - (routes[-1][-1].ended_s or 0.0) < ROUTE_S:
+            routes[-1].append(row)
+        else:
+            routes.append([row])
+    found: dict[int, PastTransfer] = {}
+    for route in routes:
+        least_ms = min(row.rtt_ms or 0.0 for row in route)
+        most_ms = max(max(row.rtt_ms or 0.0, row.loaded_rtt_ms or 0.0) for row in route)
+        for row in route:
+            found[id(row)] = replace(row, rtt_ms=least_ms, loaded_rtt_ms=most_ms)
+    return [found.get(id(row), row) for row in rows]
 
 
 def _is_possible(row: PastTransfer, now_s: float) -> bool:
@@ -213,9 +239,13 @@ def _group_key(row: PastTransfer, now: Situation, grid: Grid) -> tuple[object, .
     own = now.ends.fit(row)
     searched = {axis.partition("=")[0] for axis in grid.axes}
     fixed = tuple(getattr(row, name) for name in _FIXED if name not in searched)
+    # Memory has no files: what a measurement moved is its rate. And what an own path's round trip
+    # is above that of an empty path is others' doing, unless it is another route.
+    data = () if row.modality == "T" else (_octave(row.file_bytes), _octave(row.files))
+    route = bool(changes(row, now)) if own else _octave(row.rtt_ms)
     return (
-        row.tool, row.path, own, row.modality, _octave(row.file_bytes), _octave(row.files), fixed,
-        row.from_kernel, row.to_kernel, row.nic_bps, _octave(row.rtt_ms),
+        row.tool, row.path, own, row.modality, data, fixed,
+        row.from_kernel, row.to_kernel, row.nic_bps, route,
         None if row.ended_s is None else int(row.ended_s // GROUP_S),
     )  # fmt: skip
 
@@ -232,15 +262,17 @@ def _weighed(members: list[tuple[PastTransfer, int]], now: Situation, grid: Grid
     row = members[-1][0]
     skip: list[str] = [name for name in ("concurrency", "pipelining") if name in grid.axes]
     skip += ["bdp_buffer"] if "window_bytes" in grid.axes else []
+    tier = _tier(row, now)
+    # Over the same route a round trip is longer only for those who queue on it.
+    rtt_ms = row.rtt_ms if tier != OTHER and row.rtt_ms else now.rtt_ms
     one = features_of(
-        now.file_bytes, now.files, now.concurrency, now.pipelining, now.rtt_ms, now.capacity_bps,
+        now.file_bytes, now.files, now.concurrency, now.pipelining, rtt_ms, now.capacity_bps,
         now.window_bytes,
     )  # fmt: skip
     other = features_of(
         row.file_bytes, row.files, row.concurrency, row.pipelining, row.rtt_ms, row.capacity_bps,
         row.window_bytes,
     )  # fmt: skip
-    tier = _tier(row, now)
     if row.modality == now.modality == "T":
         # Memory has no files: how long a measurement lasted says nothing of its kind.
         skip += ["file_bytes", "files"]

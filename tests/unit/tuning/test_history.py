@@ -86,6 +86,24 @@ def test_a_round_trip_that_waits_behind_others_is_no_other_route() -> None:
     assert evidence_for(busy, WAN, GRID).count("kind") == 6
 
 
+def test_samples_of_one_search_are_one_group_however_fast_and_behind_whatever_queue() -> None:
+    """Their bytes are their rates; their round trips are what others leave of the path's."""
+    memory = replace(WAN, modality="T", file_bytes=None, files=None, concurrency=1, pipelining=1)
+    samples = [
+        replace(
+            one, kind="probe", modality="T", files=None, concurrency=1, pipelining=1,
+            duration_s=3.0, bytes=int(one.rate_bps * 3 / 8), steady_bps=one.rate_bps,
+            rtt_ms=40.0 + 12 * at, loaded_rtt_ms=95.0,
+        )
+        for at, one in enumerate(sweep(DECLINING))
+    ]  # fmt: skip
+    assert any(one.short for one in samples)
+    evidence = evidence_for(samples, memory, GRID)
+    assert evidence.count("kind") == 6
+    (group,) = evidence.groups
+    assert group.counts.sum() == 6
+
+
 def test_old_transfers_count_less() -> None:
     year_s = 365 * 86_400
     fresh, old = sweep(DECLINING), sweep(DECLINING, ended_s=NOW_S - year_s)

@@ -28,8 +28,9 @@ one (the change between campaigns of the same path is as large as between paths)
 
 RTT_CHANGE, RTT_SLACK_MS = 1.5, 2.0
 """A round-trip time beyond this factor, and by more than the slack, is another route. What lies
-between the time of an empty path and that under load may be the same route with others on it: one
-round trip of a handshake waits in their queue."""
+between the shortest time and that under load may be the same route with others on it, in whose
+queue a handshake waits; and where load lengthens it by a factor, the shortest time that was met may
+have been lengthened by as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,8 @@ def _route(then: StoredChoice, now: HostsNow) -> Iterator[str]:
     if then.rtt_ms is None or now.rtt_ms is None:
         return
     loaded_ms = max(then.rtt_ms, then.loaded_rtt_ms or 0.0)
-    if _is_above(then.rtt_ms, now.rtt_ms) or _is_above(now.rtt_ms, loaded_ms):
+    empty_ms = then.rtt_ms**2 / loaded_ms if loaded_ms else 0.0
+    if _is_above(empty_ms, now.rtt_ms) or _is_above(now.rtt_ms, loaded_ms):
         load = f" ({loaded_ms:.3g} ms under load)" if _is_above(loaded_ms, then.rtt_ms) else ""
         yield f"the RTT was {then.rtt_ms:.3g} ms{load} and is {now.rtt_ms:.3g} ms"
 
