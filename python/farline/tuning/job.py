@@ -7,7 +7,7 @@ looks again at history when the first sample has told what the other host is.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -26,7 +26,7 @@ from farline.store.paths.history import path_history
 from farline.tools import Stop, StopQuestion, never_stop
 from farline.tools.events import PathKnown, SampleBegun, SampleFailed, SampleTaken
 from farline.tools.job import Job
-from farline.tuning.belief import log_of
+from farline.tuning.belief import log_of, rate_of
 from farline.tuning.choice import Choice, Cost, cost_of, make_choice
 from farline.tuning.grids import (
     Grid,
@@ -60,6 +60,7 @@ from farline.tuning.search import (
     Sample,
     Search,
     SearchLimits,
+    behind_cliff,
 )
 from farline.tuning.situation import Goal, Setting, Situation
 
@@ -85,6 +86,10 @@ has taken no time, and does not count."""
 
 SEARCHED = 3
 """Past transfers of this kind on a path from which on it counts as one that was searched."""
+
+LATELY = 0.37
+"""Weight above which a past transfer of this kind is of the last month: what collapsed then is not
+tried again."""
 
 Method = Literal["history", "bracket"]
 METHODS: tuple[Method, ...] = ("history", "bracket")
@@ -205,6 +210,12 @@ class TuneJob(Job[TuneResult]):
     def _prepared(self, around: Surroundings) -> tuple[Search, Grid, Belief]:
         grid = _with_default(self._whole_grid(around), around.default)
         belief = self._believed(grid, around.situation)
+        known = (
+            (grid.settings[at], rate_of(rate))
+            for at, rate, weight in self._known[1].levels if weight > LATELY
+        )  # fmt: skip
+        if (before := self._before_cliff(grid, known)) is not grid:
+            grid, belief = before, self._believed(before, around.situation)
         bound = self._usual_limits()
         limits = replace(
             bound,
@@ -267,6 +278,9 @@ class TuneJob(Job[TuneResult]):
                 is_first = len(search.samples) == 1
                 told = (self._told_more(taken, now) if is_first else None) or now
                 before = self._known[1].text
+                self._grid = self._before_cliff(
+                    self._grid, ((one.setting, one.rate_bps) for one in search.samples)
+                )
             belief = self._believed(self._grid, told, search.samples)
             if isinstance(search, BeliefSearch):
                 search.grid, search.belief = self._grid, _after(belief, self._grid, search.samples)
@@ -275,6 +289,15 @@ class TuneJob(Job[TuneResult]):
         if self.stop_wanted is not Stop.GO_ON and not search.samples:
             raise InterruptedRun("stopped before the first sample ended")
         return _after(belief, self._grid, search.samples)
+
+    def _before_cliff(self, grid: Grid, reached: Iterable[tuple[Setting, float]]) -> Grid:
+        """The grid without what collapses on this path, and what takes more of it."""
+        fallen = None if self._has_files or self._is_wide else behind_cliff(reached)
+        if fallen is None or grid.index(fallen) is None:
+            return grid
+        # What history says is said of the settings of a grid.
+        self._known = None, self._known[1]
+        return grid.without(fallen)
 
     def _leave_out(self, search: Search, setting: Setting, error: FarlineError) -> None:
         """Goes on without a setting that failed, and those that take more of it.

@@ -8,7 +8,7 @@ knobs; `BracketSearch` needs no history and no prior. Both end with a recorded r
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -220,6 +220,26 @@ class BeliefSearch:
         mine = [s.rate_bps for s in self.samples if s.setting == self.answer]
         above = [s.rate_bps for s in self.samples if s.setting.streams > self.answer.streams]
         return bool(mine and above) and max(above) < (1 - self.limits.sample_sd / 2) * max(mine)
+
+
+CLIFF = 4.0
+"""What reaches so many times less than fewer streams do lies behind a cliff: it says nothing of the
+settings before that, and what takes more is not tried."""
+
+
+def behind_cliff(reached: Iterable[tuple[Setting, float]]) -> Setting | None:
+    """The least of the settings that collapse beside fewer streams, from rates that were reached.
+
+    Of a setting that was tried several times the best counts.
+    """
+    best: dict[Setting, float] = {}
+    for setting, rate_bps in reached:
+        best[setting] = max(rate_bps, best.get(setting, 0.0))
+    fallen = (
+        one for one, rate_bps in best.items()
+        if any(less.takes_less(one) and best[less] > CLIFF * rate_bps for less in best)
+    )  # fmt: skip
+    return min(fallen, default=None)
 
 
 BRACKET = (8, 32, 16)

@@ -174,3 +174,27 @@ def test_a_sample_lasts_until_it_is_behind_its_ramp() -> None:
     # RTT log2(BDP / first window) = 0.2 s * log2(250 MB / 14.48 kB) = 2.8 s.
     assert long == pytest.approx(1.5 * 2.81 + 2.0, abs=0.1)
     assert never_stop() is Stop.GO_ON
+
+
+CLIFF = (100, 200, 400, 800, 1600, 40)
+"""32 streams are too many for the queue of the path: nearly all that they send is lost."""
+
+
+def test_what_collapses_says_nothing_of_fewer_streams_and_what_takes_more_is_not_tried() -> None:
+    path = PlayedPath(CLIFF)
+    choice = TuneJob(TuneRequest(), path).wait().checked()
+    assert 32 in path.tried
+    assert path.tried.count(32) == 1
+    assert choice.setting == Setting(16)
+    assert 32 not in {setting.streams for setting, _ in choice.believed}
+
+
+def test_what_collapsed_in_the_last_month_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = PlayedPath(CLIFF)
+    history = tuple(row(2**at, mbps) for at, mbps in enumerate(CLIFF))
+    monkeypatch.setattr("farline.tuning.job.path_history", lambda _: history)
+    choice = TuneJob(TuneRequest(), path, Store(tmp_path)).wait().checked()
+    assert choice.setting == Setting(16)
+    assert 32 not in path.tried
