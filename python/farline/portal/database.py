@@ -109,8 +109,9 @@ class Database:
         Raises:
             BusyError: when other processes write for longer than it is waited for.
         """
-        connection = self._connection()
         with self._writing:
+            # To open the file takes its locks too.
+            connection = self._connection()
             _begin(connection)
             try:
                 yield connection
