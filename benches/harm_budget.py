@@ -27,7 +27,7 @@ from farline.testbeds import Testbed, load
 from farline.testbeds.serving import serving
 
 BUDGET, ALLOWED, USE = 0.2, 0.25, 0.9
-RTTS_S = (0.001, 0.01, 0.05, 0.1)
+RTTS_S = (0.001, 0.004, 0.01, 0.05, 0.1)
 LOADS = (0.0, 0.3, 0.5, 0.8, 1.0)
 NOWHERE = subprocess.DEVNULL
 RATE_BPS = 1e8

@@ -16,9 +16,11 @@ FIRST_BPS = 10e6
 LEAST_BPS = 1e6
 """What a copy keeps whatever others do: less than that it could not end."""
 _MOST_BPS = 1e12
-_TARGET_S = (0.0035, 0.025)
-"""Bounds of the queueing delay that counts as a queue, a quarter of the shortest round trip. Less
-than the lower one is passed by the bursts of a flow that leaves half of the line free."""
+_TARGET_S = (0.002, 0.025)
+"""Bounds of the queueing delay that counts as a queue, a quarter of the shortest round trip."""
+_BURST_S, _BURST_SHARE = 0.0035, 0.35
+"""So long the bursts of a flow wait that leaves half of the line free. No more than this share of
+the round trip counts as that: a queue may hold no more than one."""
 LOSS, MUCH_LOSS = 5e-4, 0.05
 """Share of segments sent again from which on a path is full, and not just lossy by chance, if it
 lasts; and from which on it is full at once."""
@@ -56,7 +58,8 @@ class PathLook:
             return False
         now_s, least_s = self.round_trip_s
         low, high = _TARGET_S
-        return now_s - least_s > min(high, max(low, least_s / 4))
+        burst_s = min(_BURST_S, _BURST_SHARE * least_s)
+        return now_s - least_s > min(high, max(low, burst_s, least_s / 4))
 
 
 @dataclass(slots=True)
