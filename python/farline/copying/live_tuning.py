@@ -115,7 +115,7 @@ class Settled:
     tried: int
     rtt_ms: float | None
     loaded_rtt_ms: float | None = None
-    """The longest that the streams met."""
+    """The mean while data flowed."""
 
 
 @dataclass(eq=False, repr=False)
@@ -137,7 +137,8 @@ class LiveTuning:
     _before_s: float = 0.0
     """Seconds that earlier sessions took."""
     _rtt_us: int = 0
-    _loaded_us: int = 0
+    _round_trips: tuple[int, int] = (0, 0)
+    """How many times they were seen, and the sum of the shortest, in microseconds."""
     _streams: int = 0
     _wanted: int | None = None
     """Streams that were asked for, until the answer."""
@@ -186,7 +187,8 @@ class LiveTuning:
         if tuner is None or (rate_bps := tuner.settled_bps) is None:
             return None
         rtt_ms = self._rtt_us / 1000 if self._rtt_us else None
-        loaded_ms = self._loaded_us / 1000 if self._loaded_us else None
+        seen, sum_us = self._round_trips
+        loaded_ms = sum_us / seen / 1000 if seen else None
         return Settled(tuner.setting, rate_bps, tuner.noise, self._tried, rtt_ms, loaded_ms)
 
     def _begin_session(self) -> None:
@@ -205,7 +207,9 @@ class LiveTuning:
         least = min(known, default=0)
         if least and (not self._rtt_us or least < self._rtt_us):
             self._rtt_us = least
-        self._loaded_us = max(self._loaded_us, least)
+        if least:
+            seen, sum_us = self._round_trips
+            self._round_trips = seen + 1, sum_us + least
 
     def _stages(self, report: CopyStages) -> Iterator[Event]:
         self._at_s = report["at_us"] / 1e6

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from farline.store.paths.choices import RTT_CHANGE
 from farline.tuning.belief import HISTORY_SD, Belief, Group, log_of
-from farline.tuning.situation import Situation, changes
+from farline.tuning.search import behind_cliff
+from farline.tuning.situation import Setting, Situation, changes
 
 if TYPE_CHECKING:
     from farline.store.paths.past_transfer import PastTransfer
@@ -48,7 +50,10 @@ CLOCKS_APART_S = 3600.0
 """A transfer that ends later than this from now is none of the past."""
 
 ROUTE_S = 900.0
-"""Transfers of a path that follow each other within such a time went the same way."""
+"""Transfers of a path within such a time went the same way, unless their round trips say no."""
+
+SAMPLE_ROUND_TRIPS = 10
+"""Round trips after which a measurement that was judged behind its ramp says what a path gives."""
 
 GROUP_S = 7 * 86_400.0
 """Transfers within such a time are of one group."""
@@ -71,6 +76,8 @@ class Evidence:
     """What has changed at hosts or on the route since the newest transfer of the same path."""
     levels: tuple[tuple[int, float, float], ...] = ()
     """Of the same path: place on the grid, ln throughput, weight; newest last."""
+    collapsed: Setting | None = None
+    """The least setting that collapsed on this path within a month."""
 
     def count(self, tier: str) -> int:
         """Transfers of a tier."""
@@ -79,9 +86,10 @@ class Evidence:
     @property
     def text(self) -> str:
         """What it stands on, for people."""
+        fell = "" if self.collapsed is None else f" ({self.collapsed.text} collapsed)"
         for tier, place in ((KIND, "like these on this path"), (PATH, "on this path")):
             if count := self.count(tier):
-                return f"{count} past transfer{'' if count == 1 else 's'} {place}"
+                return f"{count} past transfer{'' if count == 1 else 's'} {place}{fell}"
         if count := self.count(OTHER):
             return f"{count} past transfer{'' if count == 1 else 's'} on other paths"
         return "no past transfer"
@@ -136,11 +144,13 @@ def evidence_for(rows: Iterable[PastTransfer], now: Situation, grid: Grid) -> Ev
     usable = [
         row
         for row in rows
-        if row.sound
+        if _says_what_the_path_gives(row)
         and (several or row.transport in (None, now.transport))
         and _is_possible(row, now.now_s)
     ]
-    usable = _with_routes(usable, now)
+    routes = _routes(usable, now)
+    fallen = _collapsed(routes, now, grid)
+    usable = _with_routes(usable, routes, grid)
     own = [row for row in usable if now.ends.fit(row)]
     changed = changes(own[-1], now) if own else ()
     gathered: dict[tuple[object, ...], list[tuple[PastTransfer, int]]] = defaultdict(list)
@@ -152,29 +162,95 @@ def evidence_for(rows: Iterable[PastTransfer], now: Situation, grid: Grid) -> Ev
     for tier, _, members in weighed:
         counts[tier] += len(members)
     groups = [*_capped(weighed, grid)]
-    return Evidence(tuple(groups), dict(counts), changed, _levels(weighed, now))
+    return Evidence(tuple(groups), dict(counts), changed, _levels(weighed, now), fallen)
 
 
-def _with_routes(rows: Sequence[PastTransfer], now: Situation) -> list[PastTransfer]:
-    """Rows, those of the same path with the round trips of their route: a search's, all together.
+def _says_what_the_path_gives(row: PastTransfer) -> bool:
+    """Whether a row counts: also a measurement that is short, if it is judged behind its ramp."""
+    if row.kind != "probe" or row.steady_bps is None or row.duration_s is None:
+        return row.sound
+    lasted = row.duration_s * 1000 >= SAMPLE_ROUND_TRIPS * (row.rtt_ms or 0.0)
+    return row.sound or (lasted and not row.capped)
 
-    What one of them met is the path's round trip and what others had queued on it just then.
+
+def _routes(rows: Sequence[PastTransfer], now: Situation) -> list[list[PastTransfer]]:
+    """Rows of the same path by the route that they took, in order of time: a search's are one's.
+
+    A round trip that is longer than under any load before it, or shorter under load than before
+    without, begins another, as does a quarter of an hour.
     """
     known = [row for row in rows if row.ended_s is not None and row.rtt_ms and now.ends.fit(row)]
     known.sort(key=lambda row: row.ended_s or 0.0)
     routes: list[list[PastTransfer]] = []
     for row in known:
-        if routes and (row.ended_s or 0.0) - (routes[-1][-1].ended_s or 0.0) < ROUTE_S:
+        if routes and _is_along(routes[-1], row):
             routes[-1].append(row)
         else:
             routes.append([row])
-    found: dict[int, PastTransfer] = {}
+    return routes
+
+
+def _is_along(route: Sequence[PastTransfer], row: PastTransfer) -> bool:
+    least_ms, most_ms = _round_trips_ms(route)
+    low_ms, high_ms = _round_trips_ms([row])
+    is_far = low_ms > RTT_CHANGE * most_ms or RTT_CHANGE * high_ms < least_ms
+    return (row.ended_s or 0.0) - (route[0].ended_s or 0.0) < ROUTE_S and not is_far
+
+
+def _round_trips_ms(rows: Sequence[PastTransfer]) -> tuple[float, float]:
+    """The shortest round trip of rows and the longest under load."""
+    least_ms = min(row.rtt_ms or 0.0 for row in rows)
+    return least_ms, max(max(row.rtt_ms or 0.0, row.loaded_rtt_ms or 0.0) for row in rows)
+
+
+def _with_routes(
+    rows: Sequence[PastTransfer], routes: Sequence[Sequence[PastTransfer]], grid: Grid
+) -> list[PastTransfer]:
+    """Rows with the round trips of their route, without what lies behind a cliff there.
+
+    What one of them met is the path's round trip and what others had queued on it just then.
+    """
+    found: dict[int, PastTransfer | None] = {}
     for route in routes:
-        least_ms = min(row.rtt_ms or 0.0 for row in route)
-        most_ms = max(max(row.rtt_ms or 0.0, row.loaded_rtt_ms or 0.0) for row in route)
+        least_ms, most_ms = _round_trips_ms(route)
+        cliffs = _cliffs(route, grid)
         for row in route:
-            found[id(row)] = replace(row, rtt_ms=least_ms, loaded_rtt_ms=most_ms)
-    return [found.get(id(row), row) for row in rows]
+            cliff = cliffs.get(_fixed(row, grid))
+            at = _place(row, grid)
+            behind = cliff is not None and at is not None and grid.settings[at].is_more_of(cliff)
+            found[id(row)] = (
+                None if behind else replace(row, rtt_ms=least_ms, loaded_rtt_ms=most_ms)
+            )
+    kept = (found.get(id(row), row) for row in rows)
+    return [row for row in kept if row is not None]
+
+
+def _cliffs(route: Sequence[PastTransfer], grid: Grid) -> dict[tuple[object, ...], Setting]:
+    """Where streams collapse, of the rows of one route that differ in nothing else."""
+    reached: dict[tuple[object, ...], list[tuple[Setting, float]]] = defaultdict(list)
+    for row in route if grid.axes == ("streams",) else ():
+        if (at := _place(row, grid)) is not None:
+            reached[_fixed(row, grid)].append((grid.settings[at], reached_bps(row)))
+    cliffs = ((key, behind_cliff(those)) for key, those in reached.items())
+    return {key: cliff for key, cliff in cliffs if cliff is not None}
+
+
+def _collapsed(
+    routes: Sequence[Sequence[PastTransfer]], now: Situation, grid: Grid
+) -> Setting | None:
+    """The least setting that collapsed within a month and has not done better since."""
+    found: Setting | None = None
+    for route in routes:
+        if now.now_s and now.now_s - (route[-1].ended_s or 0.0) > AGE_S:
+            continue
+        cliff = min(_cliffs(route, grid).values(), default=None)
+        places = [at for row in route if (at := _place(row, grid)) is not None]
+        tried = {grid.settings[at] for at in places}
+        if cliff is not None:
+            found = cliff
+        elif found is not None and any(one.is_more_of(found) for one in tried):
+            found = None
+    return found
 
 
 def _is_possible(row: PastTransfer, now_s: float) -> bool:
@@ -237,17 +313,21 @@ def _own_value(row: PastTransfer, axis: str) -> float | None:
 def _group_key(row: PastTransfer, now: Situation, grid: Grid) -> tuple[object, ...]:
     """What is the same within a group: path, data, hosts, week, and knobs that are not searched."""
     own = now.ends.fit(row)
-    searched = {axis.partition("=")[0] for axis in grid.axes}
-    fixed = tuple(getattr(row, name) for name in _FIXED if name not in searched)
     # Memory has no files: what a measurement moved is its rate. And what an own path's round trip
     # is above that of an empty path is others' doing, unless it is another route.
     data = () if row.modality == "T" else (_octave(row.file_bytes), _octave(row.files))
     route = bool(changes(row, now)) if own else _octave(row.rtt_ms)
     return (
-        row.tool, row.path, own, row.modality, data, fixed,
+        row.tool, row.path, own, row.modality, data, _fixed(row, grid),
         row.from_kernel, row.to_kernel, row.nic_bps, route,
         None if row.ended_s is None else int(row.ended_s // GROUP_S),
     )  # fmt: skip
+
+
+def _fixed(row: PastTransfer, grid: Grid) -> tuple[object, ...]:
+    """Knobs that are not searched."""
+    searched = {axis.partition("=")[0] for axis in grid.axes}
+    return tuple(getattr(row, name) for name in _FIXED if name not in searched)
 
 
 def _octave(value: float | None) -> int | None:

@@ -26,7 +26,7 @@ from farline.store.paths.history import path_history
 from farline.tools import Stop, StopQuestion, never_stop
 from farline.tools.events import PathKnown, SampleBegun, SampleFailed, SampleTaken
 from farline.tools.job import Job
-from farline.tuning.belief import log_of, rate_of
+from farline.tuning.belief import log_of
 from farline.tuning.choice import Choice, Cost, cost_of, make_choice
 from farline.tuning.grids import (
     Grid,
@@ -86,10 +86,6 @@ has taken no time, and does not count."""
 
 SEARCHED = 3
 """Past transfers of this kind on a path from which on it counts as one that was searched."""
-
-LATELY = 0.37
-"""Weight above which a past transfer of this kind is of the last month: what collapsed then is not
-tried again."""
 
 Method = Literal["history", "bracket"]
 METHODS: tuple[Method, ...] = ("history", "bracket")
@@ -164,6 +160,7 @@ class TuneJob(Job[TuneResult]):
             raise UsageError("search: bracket tries streams alone; leave it out, or other knobs")
         self._request, self._sampler, self._store = request, sampler, store
         self._rows: tuple[PastTransfer, ...] = ()
+        self._fallen: Setting | None = None
         self._known: tuple[Situation | None, Evidence] = (None, Evidence())
         self._grid: Grid
         self._failures = self._tried = 0
@@ -210,12 +207,11 @@ class TuneJob(Job[TuneResult]):
     def _prepared(self, around: Surroundings) -> tuple[Search, Grid, Belief]:
         grid = _with_default(self._whole_grid(around), around.default)
         belief = self._believed(grid, around.situation)
-        known = (
-            (grid.settings[at], rate_of(rate))
-            for at, rate, weight in self._known[1].levels if weight > LATELY
-        )  # fmt: skip
-        if (before := self._before_cliff(grid, known)) is not grid:
-            grid, belief = before, self._believed(before, around.situation)
+        self._fallen = self._known[1].collapsed
+        if self._fallen is not None and self._request.method != "bracket":
+            grid = grid.without(self._fallen)
+            self._known = None, self._known[1]
+            belief = self._believed(grid, around.situation)
         bound = self._usual_limits()
         limits = replace(
             bound,
@@ -249,7 +245,9 @@ class TuneJob(Job[TuneResult]):
         prior: Prior = knob_prior if self._has_files else stream_prior
         prior = wide_prior if self._is_wide else prior
         if self._known[0] != now:
-            self._known = now, evidence_for(self._rows, now, grid)
+            found = evidence_for(self._rows, now, grid)
+            # What is no longer of the grid is not seen to have collapsed.
+            self._known = now, replace(found, collapsed=self._fallen or found.collapsed)
         seen = with_seen_capacity(now, ((one.setting.streams, one.rate_bps) for one in samples))
         return belief_after(prior(grid, seen), self._known[1])
 

@@ -223,8 +223,9 @@ class BeliefSearch:
 
 
 CLIFF = 4.0
-"""What reaches so many times less than fewer streams do lies behind a cliff: it says nothing of the
-settings before that, and what takes more is not tried."""
+"""What reaches so many times less than fewer streams do, and loses more than in proportion to the
+streams, lies behind a cliff: it says nothing of the settings before that, and what takes more is
+not tried."""
 
 
 def behind_cliff(reached: Iterable[tuple[Setting, float]]) -> Setting | None:
@@ -235,11 +236,14 @@ def behind_cliff(reached: Iterable[tuple[Setting, float]]) -> Setting | None:
     best: dict[Setting, float] = {}
     for setting, rate_bps in reached:
         best[setting] = max(rate_bps, best.get(setting, 0.0))
-    fallen = (
-        one for one, rate_bps in best.items()
-        if any(less.takes_less(one) and best[less] > CLIFF * rate_bps for less in best)
-    )  # fmt: skip
-    return min(fallen, default=None)
+
+    def collapses(one: Setting) -> bool:
+        return any(
+            less.takes_less(one) and best[less] > max(CLIFF, one.streams / less.streams) * best[one]
+            for less in best
+        )
+
+    return min(filter(collapses, best), default=None)
 
 
 BRACKET = (8, 32, 16)

@@ -17,6 +17,7 @@ from farline.tuning.history import (
     features_of,
     likeness,
 )
+from farline.tuning.situation import Setting
 from tests.unit.tuning.histories import FLAT, NOW_S, RISING, WAN, row, sweep
 
 GRID = stream_grid()
@@ -147,3 +148,47 @@ def test_three_knobs_take_their_evidence_from_logs_of_other_tools() -> None:
     (group,) = evidence_for(rows, WAN, grid).groups
     assert group.counts.sum() == len(rows)
     assert group.sums.sum() == pytest.approx(sum(log_of(one.rate_bps) for one in rows))
+
+
+def busy_path(*ended: tuple[int, float, int, str]) -> list[PastTransfer]:
+    """Transfers by streams, Mbit/s, minutes ago and congestion control."""
+    return [
+        row(
+            streams, mbps, ended_s=NOW_S - 60 * minutes, started_s=NOW_S - 60 * minutes - 10,
+            congestion_control=control,
+        )
+        for streams, mbps, minutes, control in ended
+    ]  # fmt: skip
+
+
+def test_a_cliff_is_seen_among_transfers_of_one_search_alone() -> None:
+    """Other controls, other days: what was slow then was not slow for its streams."""
+    alike = busy_path((8, 800, 9, "cubic"), (16, 1500, 8, "cubic"), (32, 40, 7, "cubic"))
+    found = evidence_for(alike, WAN, GRID)
+    assert found.collapsed == Setting(32)
+    assert found.text == "2 past transfers like these on this path (32 streams collapsed)"
+    for unlike in (
+        busy_path((1, 4000, 9, "bbr"), (8, 200, 8, "cubic"), (32, 800, 7, "cubic")),
+        busy_path((4, 5000, 28_800, "cubic"), (8, 1000, 2880, "cubic"), (32, 1150, 2879, "cubic")),
+        busy_path((16, 1500, 9, "cubic"), (32, 40, 8, "cubic"), (32, 2000, 2, "cubic")),
+        [*alike, *busy_path((32, 1600, -30, "cubic"))],
+    ):
+        assert evidence_for(unlike, replace(WAN, now_s=NOW_S + 3600), GRID).collapsed is None
+    assert evidence_for(alike, replace(WAN, now_s=NOW_S + 40 * 86_400), GRID).collapsed is None
+
+
+def test_a_path_that_is_measured_all_the_time_can_change_its_route() -> None:
+    """Each follows the one before within minutes; what came after the change is of another path."""
+    before = [
+        row(8, 900, rtt_ms=20.0, loaded_rtt_ms=25.0, ended_s=NOW_S - 600 * (300 - at))
+        for at in range(280)
+    ]
+    after = [
+        row(8, 300, rtt_ms=80.0, loaded_rtt_ms=85.0, ended_s=NOW_S - 600 * (20 - at))
+        for at in range(20)
+    ]
+    now = replace(WAN, rtt_ms=80.0)
+    evidence = evidence_for([*before, *after], now, GRID)
+    assert (evidence.count("kind"), evidence.count("other")) == (20, 280)
+    back = evidence_for([*before, *after], replace(WAN, rtt_ms=20.0), GRID)
+    assert back.changed == ("the RTT was 80 ms and is 20 ms",)

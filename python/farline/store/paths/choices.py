@@ -26,11 +26,11 @@ STALE_S = 30 * 86_400.0
 """Age from which a choice counts no more: after a month a path is hardly better known than a new
 one (the change between campaigns of the same path is as large as between paths)."""
 
-RTT_CHANGE, RTT_SLACK_MS = 1.5, 2.0
+RTT_CHANGE, RTT_SLACK_MS, MOST_QUEUE = 1.5, 2.0, 4.0
 """A round-trip time beyond this factor, and by more than the slack, is another route. What lies
 between the shortest time and that under load may be the same route with others on it, in whose
 queue a handshake waits; and where load lengthens it by a factor, the shortest time that was met may
-have been lengthened by as much."""
+have been lengthened by as much, at most by `MOST_QUEUE`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _route(then: StoredChoice, now: HostsNow) -> Iterator[str]:
     if then.rtt_ms is None or now.rtt_ms is None:
         return
     loaded_ms = max(then.rtt_ms, then.loaded_rtt_ms or 0.0)
-    empty_ms = then.rtt_ms**2 / loaded_ms if loaded_ms else 0.0
+    empty_ms = then.rtt_ms / min(loaded_ms / then.rtt_ms, MOST_QUEUE) if then.rtt_ms else 0.0
     if _is_above(empty_ms, now.rtt_ms) or _is_above(now.rtt_ms, loaded_ms):
         load = f" ({loaded_ms:.3g} ms under load)" if _is_above(loaded_ms, then.rtt_ms) else ""
         yield f"the RTT was {then.rtt_ms:.3g} ms{load} and is {now.rtt_ms:.3g} ms"

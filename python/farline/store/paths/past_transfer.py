@@ -89,9 +89,8 @@ class PastTransfer:
 
     @property
     def sound(self) -> bool:
-        """Whether its rate says what the path gives: whole, not capped, behind its ramp."""
-        behind_ramp = self.kind == "probe" and self.steady_bps is not None
-        return not self.capped and (behind_ramp or not self.short)
+        """Whether its rate says what the path gives: whole, not capped, long enough."""
+        return not (self.capped or self.short)
 
     def document(self) -> dict[str, Any]:
         """All fields and what follows from them, for JSON."""
