@@ -6,6 +6,7 @@ The scripts are those of click; they call `farline` with `_FARLINE_COMPLETE` set
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, suppress
@@ -120,9 +121,9 @@ def _is_first(context: click.Context, wanted: click.Parameter, path: str) -> boo
 
 
 def _stated(name: str) -> Path | None:
-    """The folder that an option before the word names."""
+    """The folder that an option before the word names; a shell leaves `~` and `$HOME` to others."""
     found: Path | None = click.get_current_context().params.get(name)
-    return found
+    return None if found is None else Path(os.path.expandvars(found)).expanduser()
 
 
 def _runs() -> _Offers:

@@ -77,7 +77,8 @@ def test_what_is_in_the_folders_that_the_line_names_is_offered(
     Store(home / "store").append(RunBundle(here, make_samples()))
     Store(home / "other").append(RunBundle(there, make_samples()))
     assert offered("show ") == ["last", here["run_id"]]
-    assert offered(f"show --store {home / 'other'} ") == ["last", there["run_id"]]
+    for folder in (home / "other", "~/other", "$HOME/other"):
+        assert offered(f"show --store {folder} ") == ["last", there["run_id"]]
     folders = ["--state-dir", str(home / "state"), "--keys", str(home / "keys")]
     assert run(["ticket", "make", "host", *folders]) == 0
     assert run(["ticket", "list", "--json", *folders]) == 0
