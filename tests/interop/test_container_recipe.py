@@ -96,6 +96,7 @@ def test_it_serves_as_its_user_over_a_read_only_root_and_says_when_it_is_well(
             ticket = ticket_of(server)
             assert f":{opened.getsockname()[1]}/" in ticket
             root.run("farline", "copy", "--no-store", "/root/source", f"{ticket}#handed-down")
+    assert kept.with_name("handed-down").read_bytes() == b"content" * 1000
 
 
 @contextmanager
