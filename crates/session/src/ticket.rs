@@ -150,17 +150,19 @@ impl TicketOffice {
     /// # Errors
     /// [`FailureKind::System`] when the folder cannot be read or changed.
     pub fn forget_expired(&self, now_s: u64) -> Result<(), Failure> {
-        let valid = |name: &str| {
-            let expiry = name
-                .rsplit_once('.')
-                .and_then(|(_, expiry)| expiry.parse::<u64>().ok());
-            expiry.is_some_and(|expires_at_s| now_s < expires_at_s)
-        };
         for folder in [USES_FOLDER, KEPT_FOLDER, REVOKED_FOLDER] {
-            self.state.prune(folder, valid)?;
+            self.state.prune(folder, |name| is_valid(name, now_s))?;
         }
         Ok(())
     }
+}
+
+/// Whether the ticket that a file is about has not expired.
+pub(crate) fn is_valid(file_name: &str, now_s: u64) -> bool {
+    let expiry = file_name
+        .rsplit_once('.')
+        .and_then(|(_, expiry)| expiry.parse::<u64>().ok());
+    expiry.is_some_and(|expires_at_s| now_s < expires_at_s)
 }
 
 /// Refuses a task that `scope` does not cover; gives the folder that a copy may not leave.

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::state_dir::{ServerFolders, StateDir};
 use crate::target::Target;
 use crate::ticket::{
-    KEPT_FOLDER, SECRET_FILE, TicketOffice, USES_FOLDER, claims_of, file_name, is_name, now_s, unwritten,
+    KEPT_FOLDER, SECRET_FILE, TicketOffice, USES_FOLDER, claims_of, file_name, is_name, is_valid, now_s,
+    unwritten,
 };
 
 /// What the folder keeps of a ticket that was made.
@@ -141,8 +142,11 @@ pub(crate) fn has_secret(folders: ServerFolders<'_>) -> Result<bool, Failure> {
         let line = format!("{}: {}", secret.display(), kernel_words(&error));
         Failure::new(FailureKind::System, line)
     })?;
-    let has_tickets =
-        std::fs::read_dir(folders.state.join(KEPT_FOLDER)).is_ok_and(|mut kept| kept.next().is_some());
+    let kept = std::fs::read_dir(folders.state.join(KEPT_FOLDER));
+    let has_tickets = kept.is_ok_and(|kept| {
+        kept.flatten()
+            .any(|file| is_valid(&file.file_name().to_string_lossy(), now_s()))
+    });
     if !is_there && has_tickets {
         let line = format!(
             "{} has no {SECRET_FILE}, but {state} has tickets; name the folder of the keys with --keys, or delete \
@@ -183,6 +187,17 @@ mod tests {
         }
         assert!(!state.path().join(SECRET_FILE).exists(), "no second key was made");
         assert!(inspect_ticket(both, &url).unwrap().signed_here);
+    }
+
+    #[test]
+    fn tickets_that_have_expired_need_no_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = folder.path().join(KEPT_FOLDER);
+        std::fs::create_dir(&kept).unwrap();
+        std::fs::write(kept.join("01J00000000000000000000000.1000"), "{}").unwrap();
+        assert!(!has_secret(folder.path().into()).unwrap());
+        std::fs::write(kept.join("01J00000000000000000000000.99999999999"), "{}").unwrap();
+        assert!(has_secret(folder.path().into()).is_err());
     }
 
     #[test]
