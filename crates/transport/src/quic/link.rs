@@ -551,13 +551,14 @@ fn broken(why: &str) -> Failure {
     Failure::new(FailureKind::Protocol, format!("data stream: QUIC stream: {why}"))
 }
 
-/// Bytes that may have been written and not acknowledged: twice what may be under way, enough for the next round trip, and at
-/// least what leaves within [`AHEAD`] at `window` bytes a round trip.
+/// Bytes that may have been written and not acknowledged in order: twice what may be under way, enough for the next round trip, and
+/// at least what leaves within [`AHEAD`] at `window` bytes a round trip, or in the two for which a gap lasts.
 fn written_ahead(window: u64, rtt: Duration) -> u64 {
     let trips = AHEAD.as_micros() / rtt.as_micros().max(1);
     let ahead = window.saturating_mul(u64::try_from(trips).unwrap_or(u64::MAX));
     let least = u64::try_from(PIECE_BYTES).unwrap_or(u64::MAX);
-    window.saturating_mul(2).max(ahead.clamp(least, MOST_AHEAD_BYTES))
+    let ahead = ahead.max(window.saturating_mul(4)).clamp(least, MOST_AHEAD_BYTES);
+    window.saturating_mul(2).max(ahead)
 }
 
 #[cfg(test)]
