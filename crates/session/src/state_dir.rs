@@ -81,6 +81,14 @@ impl StateDir {
         Ok(Self { path, keys })
     }
 
+    /// Both folders.
+    pub fn folders(&self) -> ServerFolders<'_> {
+        ServerFolders {
+            state: &self.path,
+            keys: &self.keys,
+        }
+    }
+
     /// Where the secret file `name` is, whether or not it is there.
     pub fn secret(&self, name: &str) -> PathBuf {
         self.keys.join(name)

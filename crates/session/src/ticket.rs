@@ -50,8 +50,9 @@ impl TicketOffice {
     /// Reads the secret from `state`, or makes it.
     ///
     /// # Errors
-    /// [`FailureKind::System`] when the file cannot be read or made, or has the wrong length.
+    /// As [`has_secret`]; [`FailureKind::System`] when the file cannot be read or made, or has the wrong length.
     pub fn open(state: &StateDir) -> Result<Self, Failure> {
+        has_secret(state.folders())?;
         let secret = state.read_or_make(SECRET_FILE, || Ok(random::<SECRET_BYTES>()?.to_vec()))?;
         if secret.len() != SECRET_BYTES {
             let line = format!(
@@ -209,9 +210,7 @@ pub fn mint_ticket<'a>(
     if lifetime < Duration::from_secs(1) {
         return Err(Failure::new(FailureKind::Spec, "lifetime: must be 1 s or more"));
     }
-    let folders = folders.into();
-    has_secret(folders)?;
-    let state = StateDir::of(folders)?;
+    let state = StateDir::of(folders.into())?;
     let claims = TicketClaims {
         id: ulid::Ulid::new().to_string(),
         scope,

@@ -181,6 +181,7 @@ mod tests {
             list_tickets(state.path()).unwrap_err(),
             inspect_ticket(state.path(), &url).unwrap_err(),
             mint_ticket(state.path(), "h", Scope::Profile, Limits::default(), lifetime).unwrap_err(),
+            revoke_ticket(state.path(), &list_tickets(both).unwrap()[0].claims).unwrap_err(),
         ] {
             assert_eq!(refusal.kind, FailureKind::Usage);
             assert!(refusal.message.contains("has no ticket.key"), "{refusal}");

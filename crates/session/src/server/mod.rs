@@ -46,7 +46,6 @@ use crate::channel::Interrupt;
 use crate::machine::Timing;
 use crate::state_dir::{ServerFolders, StateDir};
 use crate::ticket::{TicketOffice, now_s};
-use crate::ticket_records::has_secret;
 use crate::tls::{Fingerprint, ServerIdentity};
 use admission::AdmissionControl;
 use connection::KeptSeats;
@@ -149,12 +148,10 @@ impl Server {
         work: impl FnOnce(&Arc<Shared>) + Send + 'static,
     ) -> Result<Self, Failure> {
         let ports = PortRange::new(config)?;
-        let folders = ServerFolders {
+        let state = StateDir::of(ServerFolders {
             state: Path::new(&config.state_dir),
             keys: Path::new(config.keys_dir.as_ref().unwrap_or(&config.state_dir)),
-        };
-        has_secret(folders)?;
-        let state = StateDir::of(folders)?;
+        })?;
         let office = TicketOffice::open(&state)?;
         office.forget_expired(now_s())?;
         let identity = ServerIdentity::load(&state)?;
