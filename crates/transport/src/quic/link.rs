@@ -20,10 +20,10 @@ use crate::tally::Tally;
 
 /// Bytes written before the connection is worked again: what leaves while it is still in the cache.
 const PIECE_BYTES: usize = 64 << 10;
-/// Bytes that may be written ahead of what is on its way, at least: what leaves within so long, so that a path that got slow
-/// does not have minutes' worth of it to carry when the run is over.
+/// A stream may be written ahead by what leaves within this time: no more, for on a slow path what was written ahead takes
+/// minutes to arrive after the run is over.
 const AHEAD: Duration = Duration::from_millis(250);
-/// The same on a path without end.
+/// Most bytes that [`AHEAD`] allows, on a fast path.
 const MOST_AHEAD_BYTES: u64 = 4 << 20;
 /// Datagrams after which all that the machine has of a stream is taken out of it. It ends the connection where more than 1,024 pieces
 /// wait behind gaps, and looks when there are 2,048.
