@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from farline.store.paths.choices import RTT_CHANGE
+from farline.store.paths.choices import is_longer
 from farline.tuning.belief import HISTORY_SD, Belief, Group, log_of
 from farline.tuning.search import behind_cliff
 from farline.tuning.situation import Setting, Situation, changes
@@ -86,7 +86,7 @@ class Evidence:
     @property
     def text(self) -> str:
         """What it stands on, for people."""
-        fell = "" if self.collapsed is None else f" ({self.collapsed.text} collapsed)"
+        fell = "" if self.collapsed is None else f" (the rate collapsed at {self.collapsed.text})"
         for tier, place in ((KIND, "like these on this path"), (PATH, "on this path")):
             if count := self.count(tier):
                 return f"{count} past transfer{'' if count == 1 else 's'} {place}{fell}"
@@ -149,8 +149,9 @@ def evidence_for(rows: Iterable[PastTransfer], now: Situation, grid: Grid) -> Ev
         and _is_possible(row, now.now_s)
     ]
     routes = _routes(usable, now)
-    fallen = _collapsed(routes, now, grid)
-    usable = _with_routes(usable, routes, grid)
+    cliffs = [_cliffs(route, grid) for route in routes]
+    fallen = _collapsed(routes, cliffs, now, grid)
+    usable = _with_routes(usable, routes, cliffs, grid)
     own = [row for row in usable if now.ends.fit(row)]
     changed = changes(own[-1], now) if own else ()
     gathered: dict[tuple[object, ...], list[tuple[PastTransfer, int]]] = defaultdict(list)
@@ -193,8 +194,8 @@ def _routes(rows: Sequence[PastTransfer], now: Situation) -> list[list[PastTrans
 def _is_along(route: Sequence[PastTransfer], row: PastTransfer) -> bool:
     least_ms, most_ms = _round_trips_ms(route)
     low_ms, high_ms = _round_trips_ms([row])
-    is_far = low_ms > RTT_CHANGE * most_ms or RTT_CHANGE * high_ms < least_ms
-    return (row.ended_s or 0.0) - (route[0].ended_s or 0.0) < ROUTE_S and not is_far
+    is_other = is_longer(low_ms, most_ms) or is_longer(least_ms, high_ms)
+    return (row.ended_s or 0.0) - (route[0].ended_s or 0.0) < ROUTE_S and not is_other
 
 
 def _round_trips_ms(rows: Sequence[PastTransfer]) -> tuple[float, float]:
@@ -203,19 +204,23 @@ def _round_trips_ms(rows: Sequence[PastTransfer]) -> tuple[float, float]:
     return least_ms, max(max(row.rtt_ms or 0.0, row.loaded_rtt_ms or 0.0) for row in rows)
 
 
+_Cliffs = dict[tuple[object, ...], Setting]
+"""Where streams collapse, by the knobs that are not searched."""
+
+
 def _with_routes(
-    rows: Sequence[PastTransfer], routes: Sequence[Sequence[PastTransfer]], grid: Grid
-) -> list[PastTransfer]:
+    rows: Sequence[PastTransfer], routes: Sequence[Sequence[PastTransfer]],
+    cliffs: Sequence[_Cliffs], grid: Grid,
+) -> list[PastTransfer]:  # fmt: skip
     """Rows with the round trips of their route, without what lies behind a cliff there.
 
     What one of them met is the path's round trip and what others had queued on it just then.
     """
     found: dict[int, PastTransfer | None] = {}
-    for route in routes:
+    for route, known in zip(routes, cliffs, strict=True):
         least_ms, most_ms = _round_trips_ms(route)
-        cliffs = _cliffs(route, grid)
         for row in route:
-            cliff = cliffs.get(_fixed(row, grid))
+            cliff = known.get(_fixed(row, grid))
             at = _place(row, grid)
             behind = cliff is not None and at is not None and grid.settings[at].is_more_of(cliff)
             found[id(row)] = (
@@ -225,7 +230,7 @@ def _with_routes(
     return [row for row in kept if row is not None]
 
 
-def _cliffs(route: Sequence[PastTransfer], grid: Grid) -> dict[tuple[object, ...], Setting]:
+def _cliffs(route: Sequence[PastTransfer], grid: Grid) -> _Cliffs:
     """Where streams collapse, of the rows of one route that differ in nothing else."""
     reached: dict[tuple[object, ...], list[tuple[Setting, float]]] = defaultdict(list)
     for row in route if grid.axes == ("streams",) else ():
@@ -236,20 +241,19 @@ def _cliffs(route: Sequence[PastTransfer], grid: Grid) -> dict[tuple[object, ...
 
 
 def _collapsed(
-    routes: Sequence[Sequence[PastTransfer]], now: Situation, grid: Grid
+    routes: Sequence[Sequence[PastTransfer]], cliffs: Sequence[_Cliffs], now: Situation, grid: Grid
 ) -> Setting | None:
     """The least setting that collapsed within a month and has not done better since."""
     found: Setting | None = None
-    for route in routes:
+    for route, known in zip(routes, cliffs, strict=True):
         if now.now_s and now.now_s - (route[-1].ended_s or 0.0) > AGE_S:
             continue
-        cliff = min(_cliffs(route, grid).values(), default=None)
-        places = [at for row in route if (at := _place(row, grid)) is not None]
-        tried = {grid.settings[at] for at in places}
-        if cliff is not None:
-            found = cliff
-        elif found is not None and any(one.is_more_of(found) for one in tried):
-            found = None
+        if known:
+            found = min(known.values())
+        elif found is not None:
+            places = (_place(row, grid) for row in route)
+            tried = (grid.settings[at] for at in places if at is not None)
+            found = None if any(one.is_more_of(found) for one in tried) else found
     return found
 
 

@@ -7,7 +7,7 @@ looks again at history when the first sample has told what the other host is.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -209,8 +209,7 @@ class TuneJob(Job[TuneResult]):
         belief = self._believed(grid, around.situation)
         self._fallen = self._known[1].collapsed
         if self._fallen is not None and self._request.method != "bracket":
-            grid = grid.without(self._fallen)
-            self._known = None, self._known[1]
+            grid = self._narrowed(grid.without(self._fallen))
             belief = self._believed(grid, around.situation)
         bound = self._usual_limits()
         limits = replace(
@@ -276,9 +275,7 @@ class TuneJob(Job[TuneResult]):
                 is_first = len(search.samples) == 1
                 told = (self._told_more(taken, now) if is_first else None) or now
                 before = self._known[1].text
-                self._grid = self._before_cliff(
-                    self._grid, ((one.setting, one.rate_bps) for one in search.samples)
-                )
+                self._leave_out_fallen(search.samples)
             belief = self._believed(self._grid, told, search.samples)
             if isinstance(search, BeliefSearch):
                 search.grid, search.belief = self._grid, _after(belief, self._grid, search.samples)
@@ -288,14 +285,18 @@ class TuneJob(Job[TuneResult]):
             raise InterruptedRun("stopped before the first sample ended")
         return _after(belief, self._grid, search.samples)
 
-    def _before_cliff(self, grid: Grid, reached: Iterable[tuple[Setting, float]]) -> Grid:
-        """The grid without what collapses on this path, and what takes more of it."""
-        fallen = None if self._has_files or self._is_wide else behind_cliff(reached)
-        if fallen is None or grid.index(fallen) is None:
-            return grid
-        # What history says is said of the settings of a grid.
+    def _leave_out_fallen(self, samples: Sequence[Sample]) -> None:
+        """Goes on without what collapsed in a sample, and what takes more of it."""
+        if self._has_files or self._is_wide:
+            return
+        fallen = behind_cliff((one.setting, one.rate_bps) for one in samples)
+        if fallen is not None and self._grid.index(fallen) is not None:
+            self._grid = self._narrowed(self._grid.without(fallen))
+
+    def _narrowed(self, grid: Grid) -> Grid:
+        """A grid with fewer settings: what history says is said of the settings of a grid."""
         self._known = None, self._known[1]
-        return grid.without(fallen)
+        return grid
 
     def _leave_out(self, search: Search, setting: Setting, error: FarlineError) -> None:
         """Goes on without a setting that failed, and those that take more of it.
@@ -313,9 +314,7 @@ class TuneJob(Job[TuneResult]):
             if not search.samples:
                 raise error
             search.stop("failed")
-        self._grid = grid
-        # What history says is said of the settings of a grid.
-        self._known = None, self._known[1]
+        self._grid = self._narrowed(grid)
 
     def _default(self, around: Surroundings) -> Setting:
         """The default; where it failed, what is left of it with fewer streams."""

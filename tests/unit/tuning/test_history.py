@@ -166,7 +166,8 @@ def test_a_cliff_is_seen_among_transfers_of_one_search_alone() -> None:
     alike = busy_path((8, 800, 9, "cubic"), (16, 1500, 8, "cubic"), (32, 40, 7, "cubic"))
     found = evidence_for(alike, WAN, GRID)
     assert found.collapsed == Setting(32)
-    assert found.text == "2 past transfers like these on this path (32 streams collapsed)"
+    known = "2 past transfers like these on this path"
+    assert found.text == f"{known} (the rate collapsed at 32 streams)"
     for unlike in (
         busy_path((1, 4000, 9, "bbr"), (8, 200, 8, "cubic"), (32, 800, 7, "cubic")),
         busy_path((4, 5000, 28_800, "cubic"), (8, 1000, 2880, "cubic"), (32, 1150, 2879, "cubic")),

@@ -91,13 +91,14 @@ def _route(then: StoredChoice, now: HostsNow) -> Iterator[str]:
         return
     loaded_ms = max(then.rtt_ms, then.loaded_rtt_ms or 0.0)
     empty_ms = then.rtt_ms / min(loaded_ms / then.rtt_ms, MOST_QUEUE) if then.rtt_ms else 0.0
-    if _is_above(empty_ms, now.rtt_ms) or _is_above(now.rtt_ms, loaded_ms):
-        load = f" ({loaded_ms:.3g} ms under load)" if _is_above(loaded_ms, then.rtt_ms) else ""
+    if is_longer(empty_ms, now.rtt_ms) or is_longer(now.rtt_ms, loaded_ms):
+        load = f" ({loaded_ms:.3g} ms under load)" if is_longer(loaded_ms, then.rtt_ms) else ""
         yield f"the RTT was {then.rtt_ms:.3g} ms{load} and is {now.rtt_ms:.3g} ms"
 
 
-def _is_above(high: float, low: float) -> bool:
-    return high > RTT_CHANGE * low and high - low > RTT_SLACK_MS
+def is_longer(one_ms: float, other_ms: float) -> bool:
+    """Whether a round trip is so much longer than another that it is that of another route."""
+    return one_ms > RTT_CHANGE * other_ms and one_ms - other_ms > RTT_SLACK_MS
 
 
 def _hosts(then: StoredChoice, now: HostsNow) -> Iterator[str]:
