@@ -19,8 +19,9 @@ _MOST_BPS = 1e12
 _TARGET_S = (0.002, 0.025)
 """Bounds of the queueing delay that counts as a queue, a quarter of the shortest round trip."""
 _BURST_S, _BURST_SHARE = 0.0035, 0.35
-"""So long the bursts of a flow wait that leaves half of the line free. No more than this share of
-the round trip counts as that: a queue may hold no more than one."""
+"""A flow that uses half of the line sends bursts that wait this long: such a wait is not a full
+line. On short paths only a wait up to this share of the round trip passes, since the longest queue
+may be one round trip."""
 LOSS, MUCH_LOSS = 5e-4, 0.05
 """Share of segments sent again from which on a path is full, and not just lossy by chance, if it
 lasts; and from which on it is full at once."""

@@ -18,7 +18,8 @@ _THRICE = {"campaign.repetitions": 3, "campaign.count_invalid": True}
 _SHORT_RTTS = ["0.4ms", "1.18ms", "2.26ms", "4.56ms", "9.16ms", "18.3ms", "36.6ms"]
 _TPG_FULL = {"fixed.duration_s": "120s"}
 _BBR_WORDS = " With farline's congestion control: UDT's own needs seconds to find its rate."
-_TPG_WORDS = "Runs of 2 s instead of 120, some of the settings, each twice."
+_TPG_SOME = "Runs of 2 s instead of 120, some of the settings, each "
+_TPG_WORDS = _TPG_SOME + "twice."
 
 _LANES = {
     "campaign.reference": "none", "path.testbed": "multi-nic", "grid": {"streams": [2]},
@@ -50,7 +51,7 @@ _SOURCES = (
         {**_THRICE, "fixed.duration_s": "2s", "campaign.reference": "none",
          "fixed.udt.congestion_control": "bbr", "grid.block_bytes": [8955, 35823, 107471, 179119],
          "together.buffers_bytes.values": ["128K", "1M", "4M", "64M"]},
-        _TPG_WORDS.replace("twice", "three times") + _BBR_WORDS,
+        _TPG_SOME + "three times." + _BBR_WORDS,
         _TPG_FULL, "Runs of 120 s, as in the paper.",
     ),
     Source(
