@@ -262,6 +262,128 @@ def test_a_node_that_is_killed_costs_its_own_files_and_they_are_resumed(
     assert set(site.files("sink-2")) == on_other
 
 
+@dataclass(frozen=True)
+class Surplus:
+    """A copy after which the sources have lost two names, and a node has got a foreign folder."""
+
+    site: Site
+    receipt: Path
+    ends: tuple[str, str]
+    before: dict[str, str]
+    gone: set[str]
+
+    @property
+    def lost(self) -> set[str]:
+        """What `--delete` takes."""
+        return {*self.gone, "foreign", "foreign/deep", "foreign/deep/file"}
+
+    def run(self, *words: str | Path) -> tuple[int, dict[str, Any]]:
+        """Exit code and record of the copy once more."""
+        done = run("--own-disks", "destination", "--receipt", self.receipt, *words, *self.ends)
+        return done.returncode, json.loads(done.stdout)
+
+    def deleted(self) -> dict[str, str]:
+        """Names that the receipt tells as deleted, and their nodes."""
+        gone = ("deleted", "would-delete")
+        lines = receipt_of(self.receipt)
+        return {one["path"]: one["node"] for one in lines if one["status"] in gone}
+
+    def refused(self, why: str, *words: str) -> None:
+        """Nothing is deleted, and the reason is told."""
+        code, record = self.run(*words)
+        assert code == 23
+        assert why in str(record["copy"]["problems"])
+        files = set(self.site.files(*SINKS[:2]))
+        assert {*self.before, "foreign/deep/file"} <= files
+
+
+@pytest.fixture
+def surplus(site: Site, source: Path, tmp_path: Path) -> Surplus:
+    """Both nodes have names that the sources do not."""
+    ends = (f"testbed:{site.bed.name}:source-[1-2]{source}/", f"site:{site.path}")
+    copied("--own-disks", "destination", *ends)
+    before = site.files(*SINKS[:2])
+    gone = {sorted(name for name in before if before[name] == node)[0] for node in SINKS[:2]}
+    for name in gone:
+        (source / name).unlink()
+    foreign = site.disk("sink-2") / "foreign" / "deep"
+    foreign.mkdir(parents=True)
+    (foreign / "file").write_text("?")
+    return Surplus(site, tmp_path / "receipt.jsonl", ends, before, gone)
+
+
+def test_nothing_is_deleted_unless_all_nodes_answer_and_it_is_as_many_as_was_said(
+    site: Site, source: Path, surplus: Surplus
+) -> None:
+    code, record = surplus.run("-n", "--delete")
+    assert (code, record["copy"]["deleted"]["files"]) == (0, 5)
+    assert set(surplus.deleted()) == surplus.lost
+    surplus.refused("5 names to delete, but 4 confirmed", "--delete=4")
+    surplus.refused("--max-delete allows 4", "--delete", "--max-delete=4")
+    site.down("sink-1")
+    surplus.refused("sink-1 did not answer", "--delete=5")
+    site.down("sink-1", is_down=False)
+    # A file that differs fails by name: what is to be deleted may be all that is left of it.
+    differs = min(name for name in names_of(source) if name != "link")
+    there = site.disk(surplus.before[differs]) / differs
+    there.write_bytes(bytes(there.stat().st_size))
+    surplus.refused("nothing was deleted: 1 name failed", "--delete=5")
+
+
+def test_what_the_source_does_not_have_is_deleted_on_the_nodes_that_have_it(
+    site: Site, source: Path, tmp_path: Path, surplus: Surplus
+) -> None:
+    (source / "new").write_text("new")
+    changed = min(name for name in names_of(source) if name != "link")
+    (source / changed).write_bytes(b"changed")
+    code, record = surplus.run("--overwrite", "different", "--delete", "--max-delete=5")
+    report = record["copy"]
+    assert (code, report["failed"]["files"]) == (0, 0), report
+    assert (report["deleted"]["files"], report["copied"]["files"]) == (5, 2)
+    assert "skips" not in report
+    told = record["spec"]["copy"]
+    assert (told["delete"], told["max_delete"], told["overwrite"]) == (5, 5, "different")
+    assert "existing" not in told
+    on, before, gone = surplus.deleted(), surplus.before, surplus.gone
+    assert set(on) == surplus.lost
+    assert {name: on[name] for name in gone} == {name: before[name] for name in gone}
+    assert set(site.files(*SINKS[:2])) == {*before, "new"} - gone
+    assert not (site.disk("sink-2") / "foreign").exists()
+    kept = tmp_path / "state" / "farline" / "placements"
+    noted = {json.loads(text)["path"] for file in kept.rglob("*.jsonl")
+             for text in file.read_text().splitlines()[1:]}  # fmt: skip
+    assert "new" in noted
+    assert not noted & gone
+    code, record = surplus.run("--delete=0")
+    assert (code, record["copy"]["copied"]["files"]) == (0, 0)
+    back = tmp_path / "back"
+    copied("--own-disks", "source", f"site:{site.path}/", f"testbed:{site.bed.name}:source-1{back}")
+    assert_same(source, back)
+
+
+def test_a_folder_that_makes_way_is_told_beside_the_file_that_is_copied(
+    site: Site, tmp_path: Path
+) -> None:
+    receipt, source = tmp_path / "receipt.jsonl", tmp_path / "source"
+    source.mkdir()
+    (source / "name").write_text("now a file")
+    way = site.disk("sink-1") / "name"
+    way.mkdir(parents=True)
+    (way / "old").write_text("old")
+    words = ("--own-disks", "destination", "--receipt", receipt)
+    ends = (f"testbed:{site.bed.name}:source-1{source}/", f"site:{site.path}")
+    done = run(*words, "--delete", "--max-delete=2", *ends)
+    assert done.returncode == 23, done.stderr
+    assert (way / "old").exists()
+    force = ("--force", "--overwrite", "different", "--delete")
+    assert json.loads(run(*words, *force, "-n", *ends).stdout)["copy"]["deleted"]["files"] == 2
+    report = copied(*words, *force, "--max-delete=2", *ends)
+    assert (report["copied"]["files"], report["deleted"]["files"]) == (1, 2)
+    assert way.read_text() == "now a file"
+    lines = {(one["path"], one["status"]) for one in receipt_of(receipt)}
+    assert lines == {("name", "copied"), ("name", "deleted"), ("name/old", "deleted")}
+
+
 def test_both_ends_may_have_disks_of_their_own(site: Site, source: Path, tmp_path: Path) -> None:
     copied("--own-disks", "destination", f"testbed:{site.bed.name}:source-1{source}/",
            f"site:{site.path}")  # fmt: skip
@@ -326,8 +448,10 @@ def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_copied(
     local = ("--own-disks", "both", f"{source}/", f"site:{site.path}")
     refused("--own-disks both: the source is one host", *local)
     placed = ("--own-disks", "destination", f"{bed}:source-1{source}/", f"site:{site.path}")
-    refused("--delete: cannot be combined with --own-disks", "--delete=1", *placed)
+    refused("--hard-links: cannot be combined with --own-disks", "-H", *placed)
     refused("--nodes: cannot be combined with --own-disks", "--nodes", "2", *placed)
+    same = ("--own-disks", "destination", "--delete=1", f"site:{site.path}/x", f"site:{site.path}")
+    refused("on sink-1 of both ends, and would be deleted", *same)
     refused("use --own-disks destination"[4:], f"{bed}:source-1{source}/", f"site:{site.path}")
     refused(
         "on several nodes: ", "--own-disks", "source", f"{bed}:source-[1-2]{source}/",

@@ -1,10 +1,11 @@
 """A copy to, or from, nodes with disks of their own: whole files, each on one node.
 
 ```text
-1  get nodes, start farline on pairs of them            ends, crew.start
+1  get nodes, start farline on pairs of them            ends, own_crew, crew.start
 2  each pair looks: what is at the source, and there    dry runs at the same time
 3  every name gets its node; the placement is noted     placement, placement_file
 4  each pair copies its names: ordinary copies          lists of names, one after the other
+5  each node deletes what the sources do not have       own_deletion
 ```
 
 Where the destination's nodes have disks of their own, there is a pair for each of them; where the
@@ -22,17 +23,28 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farline.cluster.changes import Changes
-from farline.cluster.crew import Crew, Lane, at_once, start
+from farline.cluster.crew import Lane, at_once, start
 from farline.cluster.ends import NodeEnds, StreamPlacing
+from farline.cluster.own_crew import Duty, OwnCrew
+from farline.cluster.own_deletion import (
+    Surplus,
+    check_apart,
+    check_deletion,
+    deletion_copy,
+    why_not,
+    without_deletion,
+    without_skips,
+)
 from farline.cluster.own_joined import OwnJoined
 from farline.cluster.parts_queue import PartsQueue
 from farline.cluster.placement import Entry, check_once, place, without_parents
 from farline.cluster.placement_file import PlacementFile
-from farline.cluster.plan import Bases, Listed, Part, lists_of
+from farline.cluster.plan import Bases, Listed, lists_of
 from farline.cluster.settled import Settled
 from farline.copying.pools import NodePool
 from farline.copying.session import Attempt
@@ -51,6 +63,8 @@ if TYPE_CHECKING:
     from farline.tools.events import Event, Steps
 
 _POLL_S = 0.1
+_BUSY_WAITS_S = (0.5, 1.0, 2.0, 4.0)
+"""Between attempts while a node has not done with the session before."""
 _THERE = ("present", "would-update")
 """What a look says of a name that is at a node in any state."""
 
@@ -62,8 +76,8 @@ def own_disk_sessions(request: CopyRequest) -> OwnDiskSessions:
         UsageError: for what cannot be combined with that.
     """
     copy, ends = request.spec.get("copy") or {}, request.endpoints
+    own = (request.own_disks in ("source", "both"), request.own_disks in ("destination", "both"))
     flags = {
-        "--delete": copy.get("delete") is not None or request.confirm_deletion,
         "--remove-source-files": bool(copy.get("remove_source_files")),
         "--hard-links": bool(copy.get("hard_links")),
     }
@@ -72,7 +86,8 @@ def own_disk_sessions(request: CopyRequest) -> OwnDiskSessions:
             f"{flag}: cannot be combined with --own-disks, where each node sees only its own "
             f"files; leave {flag} out, or copy to or from each node by itself"
         )
-    own = (request.own_disks in ("source", "both"), request.own_disks in ("destination", "both"))
+    if copy.get("delete") is not None or request.confirm_deletion:
+        check_deletion(own)
     for host in (ends.source_host, ends.destination_host):
         if isinstance(host, NodePool) and host.engine == "slurm" and host.least < host.count:
             raise UsageError(
@@ -90,51 +105,6 @@ def site_of(host: Host) -> str:
     if host.engine == "slurm":
         return f"slurm:{host.settings['partition']}"
     return f"testbed:{host.settings['bed']}" if host.engine == "testbed" else host.text
-
-
-@dataclass(eq=False, repr=False)
-class Duty:
-    """What one pair is for; where it may be any node of an end that shares its files, the next one
-    takes over when a node fails."""
-
-    number: int
-    pairs: list[tuple[int, int]]
-    """Numbers of a source node and one of the destination; the first is used, then the next."""
-    lane: Lane | None = None
-    error: FarlineError | None = None
-    """Why it was not done."""
-    record: Mapping[str, Any] | None = None
-    """Of the look."""
-    found: Path | None = None
-    """What the look found, a line for each name."""
-    parts: list[Part] = field(default_factory=list)
-    """What is to be copied."""
-
-    def give_up(self, error: FarlineError) -> None:
-        """Its pair has failed."""
-        self.error = error
-        if self.lane is not None:
-            self.lane.sessions.close()
-        self.lane = None
-
-
-class _OwnCrew(Crew):
-    """One pair, and the parts that no other can carry."""
-
-    def __init__(
-        self, lane: Lane, queue: PartsQueue, documented: Callable[[Part], Mapping[str, Any]],
-        changes: Changes, should_stop: StopQuestion, receipts: Callable[[], Path],
-    ) -> None:  # fmt: skip
-        self.written: list[Path] = []
-        self._receipts = receipts
-        super().__init__([lane], queue, documented, changes, should_stop)
-
-    def _receipt(self, part: Part) -> Path:
-        self.written.append(self._receipts())
-        return self.written[-1]
-
-    def _given_up(self, lane: Lane, error: FarlineError) -> str:
-        return f"{lane.name} failed: {error.message}"
 
 
 @dataclass(eq=False, repr=False)
@@ -276,6 +246,9 @@ class OwnDiskSessions(NodeEnds):
         def receipts() -> Path:
             return folder / f"{next(numbers)}.jsonl"
 
+        if document["copy"].get("delete") is not None:
+            destination = self._names(1), self._destination()
+            check_apart((self._names(0), self._sources()), destination)
         for one in rounds:
             yield from self._seen(one, document, receipts, should_stop)
             self._close_between(one, rounds)
@@ -285,6 +258,7 @@ class OwnDiskSessions(NodeEnds):
         joined = OwnJoined(
             began_s, [], self._sides(), Changes(new_run_name(), document, len(rounds[0])),
             capacities=self._capacities, places=self._place_lines(), settled=settled,
+            asked=document["copy"],
         )  # fmt: skip
         joined.looks = [duty.record for duty in self._duties if duty.record is not None]
         names = [one for ours in placement.values() for one in ours]
@@ -295,6 +269,7 @@ class OwnDiskSessions(NodeEnds):
             for one in rounds:
                 yield from self._carried(one, document, joined, receipts, should_stop)
                 self._close_between(one, rounds)
+            yield from self._deleted(document, joined, receipts, should_stop)
         finally:
             if self.adjusting is not None:
                 self.adjusting.ended()
@@ -324,6 +299,7 @@ class OwnDiskSessions(NodeEnds):
             self._is_looked_at = True
             self._look_at(here, self.own, should_stop)
         copy = {**document["copy"], "dry_run": True, "sync_level": "exists", "overwrite": "never"}
+        copy.pop("max_delete", None)
         spec = {**document, "copy": copy}
         refused: list[FarlineError] = []
 
@@ -407,6 +383,8 @@ class OwnDiskSessions(NodeEnds):
                     count, _ = missing.get(line["path"], (0, line))
                     missing[line["path"]] = (count + 1, line)
                     continue
+                if line["status"] == "would-delete":
+                    continue
                 is_folder = line["kind"] == "folder"
                 ours[line["path"]] = Entry(line["path"], line["bytes"], is_folder)
         for path, (count, line) in missing.items():
@@ -479,7 +457,7 @@ class OwnDiskSessions(NodeEnds):
     ) -> Steps[None]:  # fmt: skip
         """Every pair copies its names."""
         busy = [duty for duty in duties if duty.parts]
-        crews: list[_OwnCrew] = []
+        crews: list[OwnCrew] = []
         joined.changes.carriers(len(busy))
 
         def one(duty: Duty) -> None:
@@ -487,8 +465,9 @@ class OwnDiskSessions(NodeEnds):
             assert lane is not None
             joined.lanes.append(lane)
             spec = self._document(document, duty)
+            spec["copy"] = without_deletion(spec["copy"])
             queue = PartsQueue(duty.parts, 1)
-            crew = _OwnCrew(lane, queue, lambda part: spec, joined.changes, should_stop, receipts)
+            crew = OwnCrew(lane, queue, lambda part: spec, joined.changes, should_stop, receipts)
             crews.append(crew)
             crew.join()
             for written in crew.written:
@@ -512,6 +491,65 @@ class OwnDiskSessions(NodeEnds):
         for duty in busy:
             left = [self._entries[path] for part in duty.parts for path in part.names]
             self._fail(joined.settled, duty, left)
+
+    def _deleted(
+        self, document: Mapping[str, Any], joined: OwnJoined, receipts: Callable[[], Path],
+        should_stop: StopQuestion,
+    ) -> Steps[None]:  # fmt: skip
+        """Each node deletes what the sources do not have: all of them as many as was said, or
+        none."""
+        if document["copy"].get("delete") is None:
+            return
+        settled, by_node = joined.settled, {self._sink(duty): duty for duty in self._duties}
+        surplus = Surplus.of({node: partial(_lines, duty.found) for node, duty in by_node.items()})
+        # What made way for other things is gone already, and counts.
+        count = sum(len(names | settled.deleted(node)) for node, names in surplus.names.items())
+        looks = {node: duty.record for node, duty in by_node.items() if duty.error is None}
+        if why := why_not(
+            self._names(1), looks, surplus, count, settled.failed(), document["copy"]
+        ):
+            settled.problem("", self._destination(), why)
+            return
+
+        def one(duty: Duty) -> None:
+            lane, lines, node = duty.lane, receipts(), self._sink(duty)
+            assert lane is not None
+            if lane not in joined.lanes:
+                joined.lanes.append(lane)
+            lane.whole(self._sources())
+            spec = self._document(document, duty)
+            left = surplus.names[node] - settled.deleted(node)
+            copy = deletion_copy(spec["copy"], len(left))
+            for wait_s in (*_BUSY_WAITS_S, 0.0):
+                steps = lane.sessions.attempt({**spec, "copy": copy}, lines, should_stop)
+                ended: Attempt = result_of(steps)
+                if ended.error is None or ended.error.kind != "busy":
+                    break
+                time.sleep(wait_s)
+            if ended.record is not None:
+                lane.records.append(without_skips(ended.record))
+            settled.take_deleted(node, lines)
+            if ended.error is not None:
+                duty.give_up(ended.error)
+
+        def tell() -> Iterator[Event | None]:
+            for change in joined.changes.told():
+                yield Adjusted(change)
+            yield joined.progress()
+
+        busy = [duty for node, duty in by_node.items() if surplus.names[node]]
+        yield from self._through(busy, one, tell, should_stop)
+        for duty in busy:
+            node = self._sink(duty)
+            if not document["copy"].get("dry_run"):
+                site = site_of(self.endpoints.destination_host)
+                try:
+                    PlacementFile(site, self._destination()).forget(node, settled.deleted(node))
+                except FarlineError as error:
+                    settled.problem(node, self._destination(), f"{node}: {error.message}")
+            if duty.error is not None:
+                text = f"{node}: not all was deleted: {duty.error.message}"
+                settled.problem(node, self._destination(), text)
 
     def _document(self, document: Mapping[str, Any], duty: Duty) -> dict[str, Any]:
         """The spec of a pair's sessions: a copy of its own for each node with a disk of its own."""

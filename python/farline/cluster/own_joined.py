@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from farline.cluster.joined import Joined
+from farline.cluster.own_deletion import as_asked
 from farline.cluster.settled import Settled
 from farline.copying.session import Attempt
 from farline.tools.events import Progress
@@ -24,6 +25,8 @@ class OwnJoined(Joined):
 
     lanes: list[Lane]
     settled: Settled = field(default_factory=lambda: Settled(False), kw_only=True)
+    asked: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    """The `copy` of what was asked for."""
     looks: Sequence[Mapping[str, Any]] = field(default=(), kw_only=True)
     """Records of the looks."""
     _records: Sequence[Mapping[str, Any]] = field(default=(), init=False)
@@ -37,10 +40,10 @@ class OwnJoined(Joined):
         records = [record for lane in self.lanes for record in lane.records if record.get("copy")]
         if not records:
             # Nothing was to be carried, or nobody could: the looks say by what means.
-            records = [_no_look(record) for record in self.looks]
+            records = [as_asked(record, self.asked) for record in self.looks]
         for lane in self.lanes:
             lane.done_bytes = _copied_bytes(lane)
-        last = {**records[-1], "status": "complete"}
+        last = {**as_asked(records[-1], self.asked), "status": "complete"}
         last.pop("error", None)
         self._records = records
         attempt = self.attempt(Attempt(cast("RunRecord", last), None), None)
@@ -77,9 +80,3 @@ def _copied_bytes(lane: Lane) -> int:
     """What the sessions of a pair that are over have copied."""
     reports = [record["copy"] for record in list(lane.records) if record.get("copy")]
     return sum(int(report["copied"]["bytes"]) for report in reports)
-
-
-def _no_look(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of a look as that of a copy with nothing to do."""
-    copy = {key: value for key, value in record["spec"]["copy"].items() if key != "dry_run"}
-    return {**record, "spec": {**record["spec"], "copy": copy}}

@@ -17,7 +17,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -77,11 +77,29 @@ class PlacementFile:
         except OSError as error:
             raise SystemFailure(f"placement {self.folder}: {error.strerror}") from None
 
+    def forget(self, node: str, paths: Iterable[str]) -> None:
+        """Notes what is no longer on a node.
+
+        Raises:
+            SystemFailure: when the disk refuses.
+        """
+        gone = set(paths)
+        try:
+            if gone and self.folder.exists():
+                with self._locked():
+                    before = self.read(node)
+                    left = {path: size for path, size in before.items() if path not in gone}
+                    self._write(node, before, left)
+        except OSError as error:
+            raise SystemFailure(f"placement {self.folder}: {error.strerror}") from None
+
     def _add(self, node: str, placed: Mapping[str, Mapping[str, int]]) -> None:
         before = self.read(node)
         elsewhere = {path for other, names in placed.items() if other != node for path in names}
         now = {path: size for path, size in before.items() if path not in elsewhere}
-        now |= placed.get(node, {})
+        self._write(node, before, {**now, **placed.get(node, {})})
+
+    def _write(self, node: str, before: Mapping[str, int], now: Mapping[str, int]) -> None:
         if now == before:
             return
         head = {"schema": _SCHEMA, "site": self.site, "path": self._plain_path, "node": node}

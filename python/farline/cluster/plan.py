@@ -72,6 +72,11 @@ class Bases:
         for source in sources:
             name = source.rstrip("/").rpartition("/")[2]
             if any(sign in name for sign in "*?["):
+                if source.endswith("/"):
+                    raise UsageError(
+                        f"{source}: over several nodes a pattern cannot be followed by a slash; "
+                        f"write {source.rstrip('/')}, or name the folders one by one"
+                    )
                 content.append(_parent(source))
             elif source.endswith("/") or name in ("", ".", ".."):
                 content.append(source)

@@ -14,9 +14,11 @@ _BETTER = ("copied", "would-copy", "updated", "would-update", "present")
 """Of several lines about a folder that is on several nodes, the first of these counts."""
 _WELL = (*_BETTER, "skipped")
 _MADE = ("copied", "would-copy")
+_GONE = ("deleted", "would-delete")
 _TALLY = {
     "copied": "copied", "would-copy": "copied", "present": "present", "updated": "updated",
     "would-update": "updated", "failed": "failed", "skipped": "skipped",
+    "deleted": "deleted", "would-delete": "deleted",
 }  # fmt: skip
 _SUMS = ("resumed_bytes", "hole_bytes", "repeated_chunks", "unset_owners", "unset_groups")
 
@@ -39,6 +41,25 @@ class Settled:
             for line in map(json.loads, file):
                 self._put(node, line)
 
+    def take_deleted(self, node: str, receipt: Path) -> None:
+        """What a session has deleted that did nothing else, and its problems."""
+        if not receipt.exists():
+            return
+        with receipt.open(encoding="utf-8") as file:
+            for line in map(json.loads, file):
+                is_problem = line["status"] == "failed" and line["kind"] == "other"
+                if line["status"] in _GONE or is_problem:
+                    self._put(node, line)
+
+    def deleted(self, node: str) -> set[str]:
+        """Paths that are gone from a node, or would be."""
+        known = self._key(node, "", is_gone=True)[0]
+        return {path for at, path in self._texts if at == known}
+
+    def failed(self) -> int:
+        """How many lines are of what failed."""
+        return sum(json.loads(text)["status"] == "failed" for text in self._texts.values())
+
     def fail(self, node: str, path: str, size: int, reason: str, kind: str = "file") -> None:
         """A name that nothing was said of, or that was not brought to its end."""
         known = self._texts.get(self._key(node, path))
@@ -50,15 +71,16 @@ class Settled:
         """What went wrong besides names, at a node."""
         self._problems.append(problem)
         line = {"path": path, "kind": "other", "status": "failed", "bytes": 0, "reason": problem}
-        if self.marks_nodes:
+        if self.marks_nodes and node:
             line["node"] = node
         self._texts[(f"node {node}", path)] = json.dumps(line)
 
-    def _key(self, node: str, path: str) -> tuple[str, str]:
-        return (node if self.marks_nodes else "", path)
+    def _key(self, node: str, path: str, is_gone: bool = False) -> tuple[str, str]:
+        # A folder that is deleted may make way for a file of the same name.
+        return (("gone " if is_gone else "") + (node if self.marks_nodes else ""), path)
 
     def _put(self, node: str, line: dict[str, Any]) -> None:
-        key = self._key(node, line["path"])
+        key = self._key(node, line["path"], line["status"] in _GONE)
         if self.marks_nodes:
             line["node"] = node
         if (text := self._texts.get(key)) is not None:
@@ -81,6 +103,7 @@ class Settled:
         """
         of = list(reports)
         problems = [line for one in of for line in one.get("problems", ())] + self._problems
+        problems = list(dict.fromkeys(problems))
         counts = _Counts()
         for text in self._texts.values():
             counts.add(json.loads(text), problems)
@@ -110,15 +133,16 @@ class _Counts:
     """Counts lines as the engine does."""
 
     def __init__(self) -> None:
-        names = ("found", "copied", "present", "updated", "failed", "skipped")
+        names = ("found", "copied", "present", "updated", "failed", "skipped", "deleted")
         self.tallies = {name: {"files": 0, "bytes": 0} for name in names}
         self.made = 0
         self.failures: list[dict[str, Any]] = []
 
     def add(self, line: dict[str, Any], problems: list[str]) -> None:
         """One line; what went wrong besides names is no name that failed, but counts."""
-        self._count("found", line)
         status, is_file = line["status"], line["kind"] == "file"
+        if status not in _GONE:
+            self._count("found", line)
         if status in _MADE and not is_file:
             self.made += 1
         elif status != "present" or is_file:

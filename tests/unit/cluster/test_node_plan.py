@@ -85,6 +85,8 @@ def test_a_path_is_found_at_the_source_that_it_comes_from() -> None:
     assert Bases.of(["/a"]).of_path("b") is None
     with pytest.raises(UsageError, match="only one source may stand for what is in it"):
         Bases.of(["/a/", "/b/"])
+    with pytest.raises(UsageError, match=r"write /data/\*, or name the folders one by one"):
+        Bases.of(["/data/*/"])
 
 
 def test_files_of_one_part_are_in_one_folder_at_the_source() -> None:

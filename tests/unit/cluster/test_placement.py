@@ -122,6 +122,11 @@ def test_a_placement_is_kept_by_node_and_a_name_is_on_one_of_them(
     assert file.read("n/2") == {"c": 3, "b": 5}
     assert file.nodes() == ["n/2", "n1"]
     assert PlacementFile("", "/archive").nodes() == []
+    file.forget("n1", ["a", "never"])
+    assert file.read("n1") == {}
+    assert file.read("n/2") == {"c": 3, "b": 5}
+    PlacementFile("", "/never").forget("n1", ["a"])
+    assert not PlacementFile("", "/never").folder.exists()
 
 
 def test_a_placement_that_is_damaged_says_nothing(

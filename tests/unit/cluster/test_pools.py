@@ -193,18 +193,22 @@ def test_an_engine_that_starts_nothing_is_not_taken_for_ssh() -> None:
 
 
 @pytest.mark.parametrize(
-    ("copy", "locations", "what"),
+    ("copy", "locations", "own", "what"),
     [
-        ({"delete": 3}, ("a/", "n[1-2]:/b"), "--delete: cannot be combined with --own-disks"),
-        ({"remove_source_files": True}, ("a/", "n[1-2]:/b"), "--remove-source-files: cannot be"),
-        ({"hard_links": True}, ("a/", "n[1-2]:/b"), "--hard-links: cannot be combined"),
-        ({}, ("a/", "slurm:x:2-4/b"), "write slurm:PARTITION:4, or leave least out"),
+        ({"delete": 3}, ("n[1-2]:/a", "b"), "source", "no node sees all that the sources have"),
+        ({"delete": 3}, ("n[1-2]:/a", "m[1-2]:/b"), "both", "no node sees all that the sources"),
+        (
+            {"remove_source_files": True}, ("a/", "n[1-2]:/b"), "destination",
+            "--remove-source-files: cannot be",
+        ),
+        ({"hard_links": True}, ("a/", "n[1-2]:/b"), "destination", "--hard-links: cannot be"),
+        ({}, ("a/", "slurm:x:2-4/b"), "destination", "slurm:PARTITION:4, or leave least out"),
     ],
-)
+)  # fmt: skip
 def test_what_needs_the_view_of_all_nodes_is_refused_with_disks_of_their_own(
-    copy: dict[str, object], locations: tuple[str, str], what: str
+    copy: dict[str, object], locations: tuple[str, str], own: str, what: str
 ) -> None:
-    request = CopyRequest.between(*locations, spec={"copy": copy}, own_disks="destination")
+    request = CopyRequest.between(*locations, spec={"copy": copy}, own_disks=own)
     with pytest.raises(UsageError, match=what):
         copy_job(request)
     plain = CopyRequest.between("a/", "n[1-2]:/b", own_disks="destination")

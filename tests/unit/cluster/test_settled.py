@@ -63,6 +63,28 @@ def test_what_an_attempt_before_has_copied_counts_as_copied(tmp_path: Path) -> N
     assert report["failed"]["files"] == 0
 
 
+def test_what_is_deleted_is_counted_by_itself_and_is_none_of_what_was_found(tmp_path: Path) -> None:
+    settled = Settled(marks_nodes=True)
+    # A folder that a file has replaced goes while files are copied.
+    settled.take("n1", receipt(tmp_path, "1", line("d", "copied"), line("d", "deleted", size=0)))
+    lines = [
+        line("x", "present"), line("y", "failed", reason="exists and differs"),
+        line("gone", "deleted", size=7), line("gone-2", "deleted", "link", 0),
+        line("/data/", "failed", "other", 0, reason="stuck was not deleted: busy"),
+    ]  # fmt: skip
+    assert settled.deleted("n1") == {"d"}
+    assert settled.failed() == 0
+    settled.take_deleted("n1", receipt(tmp_path, "2", *lines))
+    settled.take_deleted("n2", tmp_path / "never")
+    assert settled.deleted("n1") == {"d", "gone", "gone-2"}
+    assert settled.failed() == 1
+    report = settled.report([REPORT])
+    assert report["deleted"] == {"files": 3, "bytes": 7}
+    assert report["copied"]["files"] == 1
+    assert report["found"] == {"files": 2, "bytes": 10}
+    assert report["failed"]["files"] == 1
+
+
 def test_a_folder_of_several_source_nodes_counts_once(tmp_path: Path) -> None:
     settled = Settled(marks_nodes=False)
     settled.take("sink", receipt(tmp_path, "1", line("a", "copied", "folder", 0)))
