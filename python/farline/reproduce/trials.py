@@ -6,14 +6,18 @@ would type for the same.
 
 from __future__ import annotations
 
+import filecmp
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -142,7 +146,7 @@ def dd_figures(text: str) -> tuple[int, float]:
 NODES = (1, 2, 4, 8, 16)
 NODE_NIC_BPS, PATH_BPS = 10e6, 60e6
 NODE_STREAMS = 4
-NODE_REPETITIONS = 4
+NODE_REPETITIONS = 3
 NODE_WINDOW, DEFAULT_WINDOW = "32K", "16K"
 """Of each stream: twice what fills an interface with four. What a socket holds at the end of a
 sample has not arrived."""
@@ -157,25 +161,78 @@ def nodes(folder: Path, scale: Scale, asked: Asked) -> Mapping[str, Any]:
     striped transfer ends with its slowest stripe. Bytes that were sent say nothing here: a sample
     of the quick scale fits the buffers of its sockets.
     """
-    from farline.testbeds import Testbed, load
-
     found: dict[str, Any] = {}
-    settings = {"k": max(NODES), "rate_bps": int(PATH_BPS), "rtt_s": "20ms"}
-    with Testbed.up(load("nodes", **settings)) as bed:
-        for link in bed.topology()["links"]:
-            if link["name"] != bed.main_link:
-                bed.change(link["name"], rate_bps=int(NODE_NIC_BPS))
-        _serve_on(bed)
+    with _nodes_up() as bed:
         for size_mb in SAMPLES_MB[scale]:
             for count in NODES:
                 if asked():
                     raise InterruptedRun("stopped; --resume continues where this ended")
                 rates = [_striped_bps(bed, count, size_mb * 1e6) for _ in range(NODE_REPETITIONS)]
                 found.setdefault(f"{size_mb:g}", {})[str(count)] = rates
-        found["default"] = statistics.median(
-            _striped_bps(bed, 1, 1e6, streams=1, window=DEFAULT_WINDOW) for _ in range(3)
-        )
+        found["default"] = _default_bps(bed)
     return found
+
+
+COPY_NODES = (4, 8, 16)
+COPY_MIB = {"quick": 128, "full": 1024}
+"""One file: 18 s of the line in the quick scale."""
+
+
+def node_copies(folder: Path, scale: Scale, asked: Asked) -> Mapping[str, Any]:
+    """The same nodes and line carry one file by one copy of farline: bit/s from the time when it
+    has begun on all nodes until the file has its name."""
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="farline-reproduce-") as name, _nodes_up() as bed:
+        top = Path(name)
+        (top / "source").mkdir()
+        with (top / "source" / "file").open("wb") as file:
+            for _ in range(COPY_MIB[scale]):
+                file.write(os.urandom(1 << 20))
+        for count in COPY_NODES:
+            if asked():
+                raise InterruptedRun("stopped; --resume continues where this ended")
+            found[str(count)] = [_copied_bps(bed, count, top)]
+        found["default"] = _default_bps(bed)
+    return found
+
+
+def _copied_bps(bed: Any, count: int, top: Path) -> float:
+    shutil.rmtree(top / "copy", ignore_errors=True)
+    pool = f"testbed:{bed.name}"
+    words = ["copy", "--json", "--no-store", "--no-progress", "--congestion", "cubic"]
+    words += ["--streams", str(NODE_STREAMS)]
+    ends = [f"{pool}:source-[1-{count}]{top}/source/", f"{pool}:sink-[1-{count}]{top}/copy"]
+    done = subprocess.run(
+        [sys.executable, "-m", "farline", *words, *ends], stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise SystemFailure(f"farline copy: {done.stderr.strip().splitlines()[-1:]}")
+    if not filecmp.cmp(top / "source" / "file", top / "copy" / "file", shallow=False):
+        raise SystemFailure("farline copy: the copy differs")
+    record = json.loads(done.stdout)
+    return float(8 * record["copy"]["copied"]["bytes"] / record["run_s"])
+
+
+@contextmanager
+def _nodes_up() -> Iterator[Any]:
+    """The testbed with an iperf3 server on every sink."""
+    from farline.testbeds import Testbed, load
+
+    settings = {"k": max(NODES), "rate_bps": int(PATH_BPS), "rtt_s": "20ms"}
+    with Testbed.up(load("nodes", **settings)) as bed:
+        for link in bed.topology()["links"]:
+            if link["name"] != bed.main_link:
+                bed.change(link["name"], rate_bps=int(NODE_NIC_BPS))
+        _serve_on(bed)
+        yield bed
+
+
+def _default_bps(bed: Any) -> float:
+    """One stream of one node with a window as it was by default."""
+    return statistics.median(
+        _striped_bps(bed, 1, 1e6, streams=1, window=DEFAULT_WINDOW) for _ in range(3)
+    )
 
 
 def _serve_on(bed: Any) -> None:
@@ -243,6 +300,13 @@ TRIALS: Mapping[str, Trial] = {
              "farline testbed exec sink-1 -- iperf3 -s &",
              "farline testbed exec source-1 -- iperf3 -c sink-1 -P 4 -C cubic -w 32K -n 250K"),
             nodes,
+        ),
+        Trial(
+            "node-copies", "One file by 4, 8 and 16 pairs of nodes behind one line.",
+            ("farline testbed up nodes --set k=16 --rate 60Mbit --rtt 20ms",
+             "farline copy --streams 4 --congestion cubic"
+             " testbed:nodes:source-[1-8]$PWD/source/ testbed:nodes:sink-[1-8]$PWD/copy"),
+            node_copies,
         ),
     )
 }  # fmt: skip
