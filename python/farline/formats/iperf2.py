@@ -6,7 +6,9 @@ with a star, and those of connections marked `(reverse)`, are of data from the s
 and `-r` each end connects to the other: the ports say which streams are whose. Of UDP only figures
 of the receiver count, which say what was lost; a client prints them as "Server Report". Bytes have
 prefixes of 1024, bits of 1000. iperf 2 ends with 0 where it could not connect, too: the message
-tells.
+tells. A client that could no longer write prints figures all the same: its test has failed. What
+`--bounceback` prints is of round trips, and no transfer. An output that was cut behind the first of
+its intervals looks like a whole one without `-i`, and is taken for it.
 """
 
 from __future__ import annotations
@@ -33,14 +35,19 @@ _FIGURES = re.compile(
     rf" +({NUMBER}) ([KMGT]?)(bits|Bytes)/sec(.*)",
     re.ASCII,
 )
-_LOST = re.compile(r" ms +(\d{1,15})/ *(\d{1,15}) \(")
+_LOST = re.compile(r" ms +-?\d{1,15}/ *\d{1,15} \(")
+"""Datagrams that came twice or out of order can make the loss a negative one."""
 _RETRIED = re.compile(r" +\d+/\d+ +(\d{1,12}) +-?\d", re.ASCII)
 _FAILED = re.compile(
-    r"(?:connect|write|read|bind) failed: (.{1,200})|WARNING: (did not receive ack.*)"
+    r"(connect|write|write2|read|bind) failed: (.{1,200})|WARNING: (did not receive ack.*)"
 )
+_PASSING = ("Interrupted system call", "Resource temporarily unavailable")
+"""Why a write failed that says nothing of the connection: a clock may end a test so."""
 _CONTROL = re.compile(r"TCP congestion control set to (\S+)")
 _BLOCK = re.compile(r"Write buffer size: (\d{1,12}) Byte")
-_STARTED = re.compile(r" on (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \(UTC\)")
+_STARTED = re.compile(r" on (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(\.\d{3,6})? \(UTC\)")
+_BOUNCES = re.compile(r" \(bb[ )]")
+_ROUND_TRIPS = "round trips of --bounceback"
 _RTT = re.compile(r"icwnd/mss/irtt=\d+/\d+/(\d{1,12})\)")
 _OPEN_TESTS = 256
 """Tests of a server that are kept until its output ends; the oldest is closed for a newer one."""
@@ -73,6 +80,10 @@ class _Test:
     """Streams, where only their sum is printed."""
     has_figures: bool = False
     error: str | None = None
+    broken: str | None = None
+    """Why a client could no longer write, where its figures came after that."""
+    bounces: bool = False
+    """Whether small messages went to and fro, instead of a transfer."""
     awaits_header: bool = False
     """Whether only an error was told of it, before any header."""
     facts: Row = field(default_factory=dict)
@@ -87,10 +98,17 @@ class _Test:
             yield self._row(way)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether its figures look like those of a test that is over."""
+        return self.has_figures and all(row.get("complete", True) for row in self.rows())
+
+    @property
     def _is_reverse(self) -> bool:
         return bool(self.streams) and all(self.streams.values())
 
     def _row(self, way: bool) -> Row:
+        if self.broken:
+            return {**self._known(way), "complete": False, "code": self.broken}
         keys = [key for key in self.results if key[1] == way]
         if len(keys) > 1:
             keys = [key for key in keys if not key[0].startswith("SUM")]
@@ -146,6 +164,8 @@ class _Printed:
         self._has_header = False
         # What a header says of a test whose streams come after it.
         self._facts: Row = {}
+        # Why a client could not write: of the test whose figures come next.
+        self._broken: str | None = None
 
     def take(self, number: int, line: str) -> Iterator[Record]:
         """Takes a line in; gives tests that end by it."""
@@ -161,7 +181,7 @@ class _Printed:
         elif match := _CONNECTS.search(line):
             yield from self._header(match)
         elif match := _FAILED.search(line):
-            self._failed(number, line, excerpt(match[1] or match[2]))
+            self._failed(number, line, match)
         elif not self._fact(line):
             other_line(self._reading, number, line)
 
@@ -169,6 +189,8 @@ class _Printed:
         """The tests that are open."""
         tests, self._tests, self._of_stream = self._tests, [], {}
         self._has_header = False
+        if not all(test.is_whole for test in tests):
+            self._broken = None
         for test in tests:
             yield from self._records(test)
 
@@ -203,6 +225,7 @@ class _Printed:
                 yield from self._records(self._tests.pop(0))
         else:
             self._reading.skip("message")
+        test.bounces = test.bounces or bool(_BOUNCES.search(more))
         if not test.error:
             test.hosts = test.hosts if test.hosts[0] else (local, remote)
         # What a server connects to is of a test in both directions, and so is a client's server.
@@ -212,7 +235,8 @@ class _Printed:
         if (rtt := _RTT.search(more)) and int(rtt[1]):
             test.facts["rtt_ms"] = min(int(rtt[1]) / 1000, test.facts.get("rtt_ms", float("inf")))
         if started := _STARTED.search(more):
-            moment = datetime.strptime(started[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+            text = started[1] + (started[2] or ".0")
+            moment = datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%f").replace(tzinfo=UTC)
             test.facts.setdefault("started_at", moment_us(moment))
 
     def _figures(self, number: int, line: str, match: re.Match[str]) -> None:
@@ -230,7 +254,12 @@ class _Printed:
         lost = _LOST.search(match[10])
         if test.is_udp and lost is None:
             return
-        key = (stream, bool(star) or test.streams.get(stream, test._is_reverse))
+        broken, self._broken = self._broken, None
+        if not test.is_udp:
+            test.broken = test.broken or broken
+        # How many streams a sum is of may change from line to line.
+        name = "SUM" if stream.startswith("SUM-") else stream
+        key = (name, bool(star) or test.streams.get(stream, test._is_reverse))
         until = float(end.replace(",", "."))
         test.latest[key] = max(until, test.latest.get(key, 0.0))
         if float(start.replace(",", ".")) == 0:
@@ -251,10 +280,13 @@ class _Printed:
         self._reading.skip("message")
         return True
 
-    def _failed(self, number: int, line: str, why: str) -> None:
+    def _failed(self, number: int, line: str, match: re.Match[str]) -> None:
         self._reading.skip("message")
         if self._is_server:
             return
+        why = excerpt(match[2] or match[3])
+        if match[1] in ("write", "write2") and not match[2].startswith(_PASSING):
+            self._broken = why
         if not self._tests:
             # Into a file it is written before the header of its test.
             test = _Test(number, line, False, self._is_udp, facts=dict(self._facts))
@@ -264,6 +296,9 @@ class _Printed:
         test.error = test.error or why
 
     def _records(self, test: _Test) -> Iterator[Record]:
+        if test.bounces:
+            self._reading.skip(_ROUND_TRIPS)
+            return
         for row in test.rows():
             yield Record(test.line, test.text, row)
 
@@ -296,5 +331,5 @@ FORMAT = Format(
     "output of iperf 2",
     _detect,
     read_records("iperf2", line_by_line(_Printed)),
-    version=2,
+    version=3,
 )

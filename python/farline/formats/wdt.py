@@ -2,7 +2,8 @@
 
 A sender's transfer ends with its total time, a summary, and a rate of everything over that time;
 bytes are exact, Mbytes are 2**20. A receiver's summary has bytes and no time, so it is no rate.
-The lines of glog have a time of the host's clock, without a zone.
+The lines of glog have a time of the host's clock, without a zone, and before 0.5 without the year.
+WDT before its lines began with `wdt>` is read too.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _SENDER = re.compile(
 _CUT = re.compile(r"Total sender time = ")
 _RATE = re.compile(r".*Total sender throughput = (\d{1,12}(?:\.\d+)?) Mbytes/sec", re.ASCII)
 _ENDED = re.compile(r"wdtSend for\s+(\S+) ended with (\w+)")
-_RECEIVED = re.compile(r"Receiver\.cpp:\d+\] wdt>\s+Transfer status = (\w+)\.", re.ASCII)
+_RECEIVED = re.compile(r"Receiver\.cpp:\d+\] (?:wdt>\s+)?Transfer status = (\w+)\.", re.ASCII)
 _NO_RATE = "receiver's summary without a time"
 
 
@@ -95,6 +96,10 @@ def _end(sender: _Sender) -> Iterator[Record]:
     yield Record(number, line, row)
 
 
-_DETECT = re.compile(r"^(?:[IWEF]\d{8} .*\] )?wdt>\s", re.MULTILINE)
+_DETECT = re.compile(
+    r"^(?:[IWEF]\d{4}(?:\d{4})? .*\] )?wdt>\s"
+    r"|^[IWEF]\d{4} .{1,80} Sender\.cpp:\d+\] (?:Client \(sending\) to |Total sender time = )",
+    re.MULTILINE,
+)
 
 FORMAT = Format("wdt", "log of WDT", found_by(_DETECT), read_records("wdt", _records))

@@ -135,6 +135,107 @@ def test_iperf2_tells_of_a_refusal_before_or_behind_its_header(tmp_path: Path) -
         assert len(given(tmp_path, 2 * text, "iperf2")[0]) == 2
 
 
+IPERF2_CLIENT = (
+    "Client connecting to 192.0.2.2, TCP port 5471\n"
+    "[  1] local 192.0.2.1 port 49708 connected with 192.0.2.2 port 5471\n"
+)
+IPERF2_INTERVALS = (
+    "[ ID] Interval       Transfer     Bandwidth\n"
+    "[  1] 0.0000-1.0000 sec  2.50 MBytes  21.0 Mbits/sec\n"
+    "[  1] 1.0000-2.0000 sec  2.50 MBytes  21.0 Mbits/sec\n"
+)
+IPERF2_FIGURES = "[  1] 0.0000-2.3012 sec  5.75 MBytes  21.0 Mbits/sec\n"
+IPERF2_BROKEN = "write failed: Broken pipe\nshutdown failed: Transport endpoint is not connected\n"
+
+
+def test_an_iperf2_client_that_could_not_write_has_failed_and_no_other_has(tmp_path: Path) -> None:
+    good = IPERF2_CLIENT + IPERF2_INTERVALS + IPERF2_FIGURES
+    cut = IPERF2_CLIENT + IPERF2_INTERVALS + IPERF2_BROKEN
+    short = IPERF2_CLIENT + IPERF2_BROKEN + IPERF2_FIGURES
+    for text, complete in (
+        (short, [False]),
+        (cut + IPERF2_FIGURES, [False]),
+        (good + cut + IPERF2_FIGURES + good, [True, False, True]),
+        (good + short + good, [True, False, True]),
+        (good + cut + good, [True, False, True]),
+        (good + IPERF2_CLIENT + IPERF2_BROKEN + good, [True, False, True]),
+        # Written before the header of its test.
+        (IPERF2_BROKEN + good + good, [False, True]),
+        (good + IPERF2_BROKEN + good + good, [True, False, True]),
+    ):
+        rows, _ = given(tmp_path, text, "iperf2")
+        assert [row["complete"] for row in rows] == complete, text
+    rows, _ = given(tmp_path, short.replace("write", "write2"), "iperf2")
+    assert facts(rows[0], "code", "bytes") == ("Broken pipe", None)
+    passing = short.replace("Broken pipe", "Interrupted system call")
+    assert given(tmp_path, passing, "iperf2")[0][0]["complete"]
+
+
+IPERF2_UDP = (
+    "Client connecting to 192.0.2.2, UDP port 5001\n"
+    "[412] local 192.0.2.1 port 60632 connected with 192.0.2.2 port 5001\n"
+    "[412]  0.0- 5.0 sec  5.96 MBytes  10.0 Mbits/sec\n"
+    "[412] Server Report:\n"
+    "[412]  0.0- 5.0 sec  5.85 MBytes  9.83 Mbits/sec  0.005 ms   -6/ 4175 (-0.14%)\n"
+    "[412]  0.0- 5.0 sec  41 datagrams received out-of-order\n"
+)
+
+
+def test_udp_of_iperf2_may_have_lost_less_than_nothing(tmp_path: Path) -> None:
+    # What could not be written is of this test, and lost.
+    text = IPERF2_UDP.replace("[412] Server", "write failed: No buffer space\n[412] Server")
+    for one in (IPERF2_UDP, text):
+        rows, _ = given(tmp_path, one + IPERF2_CLIENT + IPERF2_FIGURES, "iperf2")
+        assert [facts(row, "complete", "rate_bps") for row in rows] == [
+            (True, 9.83e6),
+            (True, 21e6),
+        ]
+
+
+def test_an_iperf2_sum_may_change_how_many_streams_it_is_of(tmp_path: Path) -> None:
+    text = (
+        "Server listening on TCP port 5431\n"
+        "[SUM-cnt] Interval       Transfer     Bandwidth\n"
+        "[SUM-3] 0.0000-1.0000 sec  3.88 MBytes  32.5 Mbits/sec\n"
+        "[SUM-6] 1.0000-2.0288 sec  4.00 MBytes  32.6 Mbits/sec\n"
+        "[SUM-6] 0.0000-2.0288 sec  7.88 MBytes  32.6 Mbits/sec\n"
+    )
+    [row] = given(tmp_path, text, "iperf2")[0]
+    assert facts(row, "duration_s", "rate_bps", "streams") == (2.0288, 32.6e6, 3)
+    assert row["bytes"] == round(7.88 * 2**20)
+    [row] = given(tmp_path, text.rpartition("[SUM-6]")[0], "iperf2")[0]
+    assert facts(row, "complete", "code") == (False, "no result of all streams")
+
+
+def test_round_trips_of_iperf2_are_no_transfer(tmp_path: Path) -> None:
+    at_client = (
+        "Client connecting to 192.0.2.2, TCP port 5431 with pid 28819 (1 flows)\n"
+        "Bounce-back test (size= 100 Byte) (server hold req=0 usecs & tcp_quickack)\n"
+        "[  1] local 192.0.2.1%lo port 52502 connected with 192.0.2.2 port 5431"
+        " (bb w/quickack len/hold=100/0) (sock=3) on 2026-11-28 22:10:31 (UTC)\n"
+        "[  1] 0.0000-2.0049 sec  3.91 KBytes  16.0 Kbits/sec    20=0.252/0.019/4.464/0.992 ms"
+        "    0  576K/607 us    3969 rps\n"
+    )
+    at_server = (
+        "Server listening on TCP port 5431\n"
+        "[  1] local 192.0.2.2 port 5431 connected with 192.0.2.1 port 52502"
+        " (bb w/quickack len/hold=100/0) (icwnd/mss/irtt=320/32768/23)\n"
+        "[  1] 0.0000-2.0005 sec  3.91 KBytes  16.0 Kbits/sec\n"
+    )
+    for text in (at_client, at_server):
+        rows, tally = given(tmp_path, text, "iperf2")
+        assert not rows and tally.skipped["round trips of --bounceback"] == 1
+    rows, _ = given(tmp_path, at_client + IPERF2_CLIENT + IPERF2_FIGURES, "iperf2")
+    assert [row["rate_bps"] for row in rows] == [21e6]
+
+
+def test_iperf2_may_say_when_it_started_to_the_millisecond(tmp_path: Path) -> None:
+    client = IPERF2_CLIENT.replace("5471\n[", "5471 with pid 30869 (1 flows)\n[")
+    text = client[:-1] + " (sock=3) (ct=0.34 ms) on 2026-11-28 22:11:32.781 (UTC)\n"
+    [row] = given(tmp_path, text + IPERF2_FIGURES, "iperf2")[0]
+    assert row["started_at"] == datetime(2026, 11, 28, 22, 11, 32, 781_000)
+
+
 def test_an_old_iperf3_server_writes_zeros_for_the_other_end(tmp_path: Path) -> None:
     text = (
         "Accepted connection from 10.0.0.1, port 1\n"

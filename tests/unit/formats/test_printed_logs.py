@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
+from farline.formats import read_log
 from farline.formats.quantity import scaled, ungrouped
 from tests.support.draws import SAME_FOLDER, draws
-from tests.unit.formats.logs import Rows, facts, given, sample, text_of
+from tests.unit.formats.logs import Rows, drained, facts, given, sample, text_of
 
 
 def test_fio_in_text_is_its_groups_and_the_last_snapshot() -> None:
@@ -335,6 +336,47 @@ def test_a_wdt_that_found_no_receiver_failed(tmp_path: Path) -> None:
     text = text_of("wdt-sender.log").replace("Transfer status = OK", "Transfer status = CONN_ERROR")
     rows, _ = given(tmp_path, text, "wdt")
     assert [facts(row, "complete", "code") for row in rows] == [(False, "CONN_ERROR")]
+
+
+WDT_OLD = (
+    "I0301 08:39:02.576848  2152 Sender.cpp:29] Last thread finished 0.021332\n"
+    "I0301 08:39:02.577584  2152 Sender.cpp:323] Total sender time = 0.021332 seconds"
+    " (0.000917 dirTime). Transfer summary : Transfer status = OK. Number of files transferred = 1."
+    " Data Mbytes = 1.23978e-05. Header Kbytes = 2.19531 (17292.3% overhead). Total bytes = 2261."
+    " Wasted bytes due to failure = 0 (0% overhead). Encryption type = aes128gcm.\n"
+    "Total sender throughput = 0.00236943 Mbytes/sec (0.00247586 Mbytes/sec pure transfer rate)\n"
+)
+WDT_OLDER = (
+    "[=================================================] 100% 588.8 Mbytes/s\n"
+    "I0720 21:48:08.446014 3245296 Sender.cpp:314] Total sender time = 2.68699 seconds"
+    " (0.00640992 dirTime). Transfer summary : Transfer status = OK. Number of files transferred ="
+    " 1887. Data Mbytes = 1582.08. Header Kbytes = 62.083 (0.00383215% overhead). Total bytes ="
+    " 1658999858. Wasted bytes due to failure = 0 (0% overhead). Total sender throughput = 588.816"
+    " Mbytes/sec (590.224 Mbytes/sec pure transf rate)"
+)
+WDT_NO_YEAR = "I0726 11:09:40.133309 18856 EncryptionUtils.cpp:82] wdt>\tOpenssl initialized\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (WDT_OLD, [(2261, 0.021332, 1, 0.00236943)]),
+        (WDT_OLDER, [(1_658_999_858, 2.68699, 1887, 588.816)]),
+        (WDT_NO_YEAR, []),
+        (text_of("wdt-sender.log").replace("I2026", "I"), [(21_624, None, 6, 9.14)]),
+    ],
+)
+def test_a_wdt_without_its_prefix_or_the_year_is_known(
+    tmp_path: Path, text: str, expected: list[tuple[int, float | None, int, float]]
+) -> None:
+    (tmp_path / "a.log").write_text(text)
+    log = read_log(tmp_path / "a.log")
+    rows = drained(log)
+    assert log.format.name == "wdt" and len(rows) == len(expected)
+    for row, (moved, seconds, files, mbytes) in zip(rows, expected, strict=True):
+        assert facts(row, "bytes", "files") == (moved, files)
+        assert seconds is None or row["duration_s"] == seconds
+        assert row["rate_bps"] == pytest.approx(mbytes * 2**20 * 8, rel=1e-5)
 
 
 def test_xdd_finds_its_columns_by_name_and_a_run_with_errors_failed() -> None:
