@@ -3,6 +3,11 @@
 The last figures behind `records out` are the copy; those of `status=progress` before it are none.
 Neither are those that dd tells when it gets a signal (`kill -USR1`): figures follow at once that
 are larger, and theirs are of whole blocks in a number that nobody asks for.
+
+A line of `dd: `, in whatever language, says that the copy whose figures follow has failed, unless
+it is a warning or of something that dd ends for without figures. With `conv=noerror` dd goes on
+and tells figures at each error: a copy that failed and figures that grow behind it are one.
+
 Seconds and bytes are exact; the rate is theirs. Nothing says whether it read or wrote a file
 system, so `code` is empty.
 """
@@ -29,8 +34,20 @@ _GNU = re.compile(
 _GNU_ANY = re.compile(
     rf"(\d{{1,18}}) [^\W\d]+ \([^()]*\) [^\d,(]{{1,40}}, {_SECONDS} ?[^\W\d]+, [^,]*?/s\s*"
 )
-_BSD = re.compile(rf"(\d{{1,18}}) bytes transferred in {_SECONDS} secs? \(.*/sec\)\s*", re.ASCII)
-_FAILED = re.compile(r"(?:\S*/)?dd: (?:error (?:reading|writing) |.+: No space left on device$).*")
+_BSD = re.compile(
+    rf"(\d{{1,18}}) bytes transferred in {_SECONDS} sec(?:ond)?s? \(.*/sec\)\s*", re.ASCII
+)
+_SAYS = re.compile(r"(?:\S*/)?dd: ")
+_HARMLESS = re.compile(
+    # Warnings.
+    r"dd: (?:warning|Warnung|avertissement|attention|aviso|advertencia|attenzione|waarschuwing"
+    r"|предупреждение|警告)|fullblock|cannot (?:skip|seek)|short write on character device"
+    # What dd ends for before it begins.
+    r"|dd: (?:invalid|unrecognized|[^'\"`\u2018\xab/]*(?:\bopen|ouvrir|öffn|abrir|aprire))"
+    r"|nicht geöffnet werden|: (?:No such file or directory|Permission denied)$",
+    re.IGNORECASE,
+)
+_CALL = re.compile(r"\bdd (?:\S+ )*\w+=\S")
 _OUT = re.compile(r"(\d{1,18})\+(\d{1,18}) \S.*", re.ASCII)
 
 
@@ -42,11 +59,18 @@ def _row(line: str) -> Row | None:
     return None
 
 
+def _fails(line: str) -> bool:
+    """Whether the figures that follow are of a copy that failed."""
+    return _SAYS.match(line) is not None and not _HARMLESS.search(line)
+
+
 def _is_interim(blocks: re.Match[str], earlier: Row, later: Row) -> bool:
-    """Whether dd told the earlier figures on the way to the later ones."""
+    """Whether dd told the earlier figures on the way to the later ones, asked or at an error."""
     whole_blocks = int(blocks[1])
     is_asked_for = whole_blocks % 10 == 0 or whole_blocks & (whole_blocks - 1) == 0
     grows = later["bytes"] > earlier["bytes"] and later["duration_s"] > earlier["duration_s"]
+    if not earlier.get("complete", True):
+        return bool(grows)
     return grows and blocks[2] == "0" and not is_asked_for
 
 
@@ -55,30 +79,34 @@ def _records(reading: Reading) -> Iterator[Record]:
     blocks: re.Match[str] | None = None
     # The last copy, until what follows it says whether it had ended.
     held: tuple[Record, re.Match[str]] | None = None
-    for number, line in reading.lines():
+    for number, text in reading.lines():
+        line = text.strip()
         if match := _OUT.fullmatch(line):
             blocks = match
             reading.skip("message")
             continue
         row = _row(line)
         if row is None or blocks is None:
-            if held is not None and row is None:
+            fails = _fails(line)
+            has_failed = held is not None and not held[0].row.get("complete", True)
+            if held is not None and row is None and not (fails and has_failed):
                 yield held[0]
                 held = None
             # The figures of a copy that failed follow: what was moved until then.
-            failed = failed or _FAILED.match(line) is not None
+            failed = fails or (failed and not _CALL.search(line))
             if row is None:
                 other_line(reading, number, line)
             else:
                 reading.skip("progress")
         else:
             if held is not None and _is_interim(held[1], held[0].row, row):
+                failed = failed or not held[0].row.get("complete", True)
                 reading.skip("progress")
             elif held is not None:
                 yield held[0]
             held = None
             if failed:
-                yield Record(number, line, {**row, "complete": False, "code": "failed"})
+                held = Record(number, line, {**row, "complete": False, "code": "failed"}), blocks
             elif not row["bytes"]:
                 reading.skip("no data to move")
             else:
@@ -91,8 +119,9 @@ def _records(reading: Reading) -> Iterator[Record]:
 
 
 _DETECT = re.compile(
-    r"^\d+\+\d+ \S.*\n\d+\+\d+ \S.*\n\d+ \S+ .*(?:/s|/sec\))\s*$|^\d+\+\d+ records out",
+    r"^[ \t]*\d+\+\d+ \S.*\n[ \t]*\d+\+\d+ \S.*\n[ \t]*\d+ \S+ .*(?:/s|/sec\))\s*$"
+    r"|^[ \t]*\d+\+\d+ records out",
     re.MULTILINE,
 )
 
-FORMAT = Format("dd", "output of dd", found_by(_DETECT), read_records("dd", _records), version=3)
+FORMAT = Format("dd", "output of dd", found_by(_DETECT), read_records("dd", _records), version=4)

@@ -1,7 +1,8 @@
 """JSON documents out of a text, however they are strung together.
 
 One after another, pretty-printed or one a line, in an array, with a tool's messages between
-them, the last one cut short: each whole document comes out, the rest is malformed with its line.
+them, or in front of one on its first line, the last one cut short: each whole document comes out,
+the rest is malformed with its line.
 Figures that are no JSON but that tools have written (`nan`, `-inf`, `5.924e 06`) are mended: one
 that is no number is unknown, and counted.
 """
@@ -64,6 +65,7 @@ def documents(reading: Reading, is_message: IsMessage = no_message) -> Iterator[
                 reading.malformed(line_number, line, "no JSON document starts here")
             else:
                 reading.skip(reason)
+                text.go_back(line)
 
 
 def _whole(reading: Reading, text: _Text) -> Iterator[Found]:
@@ -93,6 +95,8 @@ class _Wrong(Exception):
 # Where the next document may start after one that is wrong: at the start of a line. What fio says
 # before its document is of that one.
 _NEXT = re.compile(r"\n(?=[{\[]|fio: )")
+# What fio says between documents without ending its line.
+_UNENDED = re.compile(r"fio: .*[^{]\{\s*")
 _BLANK = re.compile(r"[\s,]*")
 _DECODER = json.JSONDecoder()
 # What printf wrote where there was no number, or into a text that had no place for a sign.
@@ -138,6 +142,11 @@ class _Text:
         line = self._text[self._at : end]
         self._go(end)
         return line
+
+    def go_back(self, line: str) -> None:
+        """Goes back to the document that begins at the end of the line just taken, if one does."""
+        if _UNENDED.fullmatch(line):
+            self._at -= len(line) - line.rindex("{")
 
     def take_document(self) -> tuple[Any, int]:
         """The document that starts here and its line; goes behind it.

@@ -248,5 +248,5 @@ FORMAT = Format(
     "JSON of fio",
     lambda start: '"fio version"' in start,
     read_records("fio", _records),
-    version=5,
+    version=6,
 )

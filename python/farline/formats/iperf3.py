@@ -3,6 +3,7 @@
 A transfer is one direction of a test; `--bidir` gives two. The rate is the receiver's, over its
 own time. UDP before 3.11 has the sender's figures and the share that was lost: what arrived is
 the difference. A server's file knows what it received; of what it sent it knows only that.
+Where a server says 0 of UDP that arrived, it is what its intervals say.
 Where versions wrote the same name twice for the two directions (3.7 to 3.10), the streams are
 added up instead, and so they are where a document has no sums. Seconds that `--omit` left out are
 in no figure. An `error` is a failed transfer.
@@ -35,8 +36,8 @@ def rows_of(document: Document) -> list[Row]:
         return [{**common, **_hosts(start, sends), "complete": False, "code": code}]
     directions = _directions(end)
     if len(directions) > 1 or part(start, "test_start").get("bidir"):
-        return [_streams_row(common, start, end, way) for way in (True, False)]
-    figures = _sums(end, is_server="accepted_connection" in start)
+        return [_streams_row(common, document, way) for way in (True, False)]
+    figures = _sums(document, end, is_server="accepted_connection" in start)
     return [{**common, **_hosts(start, sends), **figures, **_sender(document, end, None)}]
 
 
@@ -95,24 +96,26 @@ def _flag(stream: Document) -> bool | None:
     return None
 
 
-def _sums(end: Document, *, is_server: bool) -> Row:
+def _sums(document: Document, end: Document, *, is_server: bool) -> Row:
     """What arrived, from the sums of all streams; what was sent, where nothing else is known."""
     received, sent, udp = (part(end, name) for name in ("sum_received", "sum_sent", "sum"))
     if (number(received.get("bytes")) or 0) > 0:
         return _figures(received, arrived=1.0)
     if "lost_packets" in udp or "lost_percent" in udp:
+        if is_server and not number(udp.get("bytes")) and _arrived(udp):
+            return _added_up(document, items(end, "streams"), is_server=True)
         return _figures(udp, _arrived(udp))
     if received and not is_server:
         # Only a server does not know what arrived at the other end.
         return _figures(received, arrived=1.0)
     if sent or udp or received:
         return _figures(sent or udp or received, arrived=1.0)
-    return _added_up(items(end, "streams"), is_server=is_server)
+    return _added_up(document, items(end, "streams"), is_server=is_server)
 
 
-def _added_up(streams: list[Document], *, is_server: bool) -> Row:
+def _added_up(document: Document, streams: list[Document], *, is_server: bool) -> Row:
     """The figures of streams together; unknown where one of them is."""
-    parts = [_stream_figures(stream, is_server=is_server) for stream in streams]
+    parts = [_stream_figures(document, stream, is_server=is_server) for stream in streams]
     durations = [one["duration_s"] for one in parts]
     moved = [one["bytes"] for one in parts]
     return {
@@ -147,8 +150,9 @@ def _seconds(figures: Document) -> float | None:
     return seconds
 
 
-def _streams_row(common: Row, start: Document, end: Document, local_sends: bool) -> Row:
+def _streams_row(common: Row, document: Document, local_sends: bool) -> Row:
     """One direction of a test with both, added up from its streams."""
+    start, end = part(document, "start"), part(document, "end")
     streams = [one for one in items(end, "streams") if _flag(one) is local_sends]
     hosts = _hosts(start, local_sends)
     if not streams:
@@ -156,20 +160,37 @@ def _streams_row(common: Row, start: Document, end: Document, local_sends: bool)
     return {
         **common,
         **hosts,
-        **_added_up(streams, is_server="accepted_connection" in start),
+        **_added_up(document, streams, is_server="accepted_connection" in start),
         "streams": len(streams),
         **_sender({}, end, local_sends),
     }
 
 
-def _stream_figures(stream: Document, *, is_server: bool) -> Row:
+def _stream_figures(document: Document, stream: Document, *, is_server: bool) -> Row:
     udp = part(stream, "udp")
     if udp:
-        return _figures(udp, _arrived(udp))
+        figures = _figures(udp, _arrived(udp))
+        if is_server and figures["bytes"] == 0 and _arrived(udp):
+            figures["bytes"] = _by_intervals(document, udp)
+        return figures
     received, sent = part(stream, "receiver"), part(stream, "sender")
     if is_server and not number(received.get("bytes")):
         received = {}
     return _figures(received or sent, arrived=1.0)
+
+
+def _by_intervals(document: Document, udp: Document) -> int | None:
+    """What the intervals say of a stream together; None if they do not make up its time."""
+    told = [
+        stream
+        for interval in items(document, "intervals")
+        for stream in items(interval, "streams")
+        if stream.get("socket") == udp.get("socket") and not stream.get("omitted")
+    ]
+    told_s, seconds = sum(_seconds(one) or 0 for one in told), _seconds(udp) or 0
+    # Of events not all intervals are kept.
+    is_whole = abs(told_s - seconds) <= seconds / 10
+    return round(sum(number(one.get("bytes")) or 0 for one in told)) if is_whole else None
 
 
 def _sender(document: Document, end: Document, way: bool | None) -> Row:
@@ -308,5 +329,5 @@ FORMAT = Format(
     "JSON of iperf3 (--json, --json-stream)",
     found_by(_DETECT),
     read_records("iperf3", _records),
-    version=3,
+    version=4,
 )

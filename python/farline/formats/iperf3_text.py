@@ -6,9 +6,10 @@ is the receiver's; a server that sent knows only its own. Bytes have prefixes of
 1000. `--title` and `--timestamps` put a text before each line; titles tell tests apart that ran at
 the same time. What `--get-server-output` adds is left out: it is the same test again.
 
-A test that was interrupted has a summary, too. That end says so, but into a file before what it
-had still to print: the message may be of the test behind it. The other end prints its last
-interval twice.
+A test that was interrupted has a summary, too. That end says so, but from 3.2 on into a file
+before what it had still to print: the message may be of the test behind it. The other end prints
+its last interval twice; with `-i 0` it has none, and its message counts (`the client has
+terminated`), which stands behind the test, or before all of it.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ _FIGURES = re.compile(
 )
 _LOST = re.compile(r"(\d+)/(\d+) \(")
 _RETRANS = re.compile(r" +(\d{1,12})\s", re.ASCII)
+_LEFT = re.compile(r"iperf3?: the client has terminated")
 _FAILED = re.compile(r"iperf3?: (?:error - |interrupt - )(.*)")
 _TIME = re.compile(r"Time: \w{3}, (\d\d \w{3} \d{4} \d\d:\d\d:\d\d) (?:GMT|UTC)")
 _ASKED = re.compile(r"Starting Test: protocol: (\w+), (\d+) streams?, (\d+) byte blocks")
@@ -89,16 +91,27 @@ class _Test:
     """What the intervals of each stream and direction add up to."""
     is_cut: bool = False
     """Whether the other end terminated the test."""
+    is_left: bool = False
+    """Whether a message says so; it counts where there are no intervals to tell."""
+    in_order: bool = False
+    """Whether it is of a version before 3.2, which has its messages in order."""
     facts: Row = field(default_factory=dict)
     error: str | None = None
     presumed: str | None = None
     """A message that stood before the test and is of it, unless it ends as tests do."""
 
+    def goes_on(self, numbered: bool) -> bool:
+        """Whether what listens behind its error is the same server, which had ended the test."""
+        if self.error is None or not self.summaries:
+            return False
+        return numbered or ("server has terminated" in self.error and not self.in_order)
+
     def rows(self) -> list[Row]:
         """A row for each direction."""
         ways = list(dict.fromkeys(one.way for one in self.summaries))
-        if self.is_cut or self.error is not None or not ways:
-            code = self.error or ("the other end has terminated" if self.is_cut else "no result")
+        is_cut = self.is_cut or (self.is_left and not self.intervals)
+        if is_cut or self.error is not None or not ways:
+            code = self.error or ("the other end has terminated" if is_cut else "no result")
             return [{"modality": "T", "complete": False, "code": code, **self._hosts("", None)}]
         return [self._row(way, [one for one in self.summaries if one.way == way]) for way in ways]
 
@@ -161,6 +174,8 @@ class _Printed:
         # What a message says of the next test, and how often a server has listened since.
         self._presumed: str | None = None
         self._listens = 0
+        # Whether clients' ends are told before their tests, and whether the next one has ended so.
+        self._tells_early = self._next_left = False
 
     def take(self, number: int, line: str) -> Iterator[Record]:
         """Takes a line in; gives the tests that end by it."""
@@ -179,8 +194,9 @@ class _Printed:
                 peer=match[1],
                 facts=facts,
                 presumed=self._presumed,
+                is_left=self._next_left,
             )
-            self._presumed, self._listens = None, 0
+            self._presumed, self._listens, self._next_left = None, 0, False
         elif "Server output:" in line:
             yield from self._end(title, is_over=True)
             self._other_end.add(title)
@@ -190,6 +206,8 @@ class _Printed:
             self._reading.skip("message")
         elif match := _FAILED.search(line):
             yield from self._failed(number, line, title, excerpt(match[1]) or "error")
+        elif _LEFT.search(line):
+            self._left(title)
         elif (match := _TIME.search(line)) and self._tests.get(title) is None:
             self._facts[title] = _started(match)
             self._reading.skip("message")
@@ -199,18 +217,35 @@ class _Printed:
     def _over(self, title: str, match: re.Match[str]) -> Iterator[Record]:
         """A client is done, or a server listens: again, or for the first time."""
         test, again = self._tests.get(title), int(match[1] or 2) > 1
-        if "Server" in match[0]:
+        listens, numbered = "Server" in match[0], bool(match[1])
+        if listens:
             self._listens += 1
             if self._listens > 1:
                 self._presumed = None
-        if test is not None and test.error and test.summaries and match[1] and again:
+        if test is not None and listens and again and test.goes_on(numbered):
             # A server that goes on was not ended in this test, but in the next one or after it.
             self._presumed, test.error = test.error, None
             self._listens = 1
+        if test is not None and test.presumed and listens and not numbered:
+            # What listens now was started anew, as nothing numbers its tests.
+            again = False
         yield from self._end(title, is_over=again)
 
+    def _whose(self, title: str) -> str:
+        """The title of the test that a message is of, which may come without."""
+        return next(iter(self._tests)) if not title and len(self._tests) == 1 else title
+
+    def _left(self, title: str) -> None:
+        """A client has terminated; where its test is not told yet, it is the next one."""
+        test = self._tests.get(self._whose(title))
+        if test is None or self._tells_early:
+            self._tells_early = self._next_left = True
+        else:
+            test.is_left = True
+        self._reading.skip("message")
+
     def _failed(self, number: int, line: str, title: str, why: str) -> Iterator[Record]:
-        title = next(iter(self._tests)) if not title and len(self._tests) == 1 else title
+        title = self._whose(title)
         test = self._tests.get(title)
         if test is not None and not test.error and not test.presumed:
             test.error = why
@@ -254,6 +289,7 @@ def _take(test: _Test, line: str) -> bool:
         _take_figures(test, match)
     elif match := _HEADER.search(line):
         test.headers += 1
+        test.in_order = "Bandwidth" in match[0]
         test.udp = test.udp or "Datagrams" in match[1]
     elif match := _LOCAL.search(line):
         test.connections += 1
@@ -323,5 +359,5 @@ FORMAT = Format(
     "output of iperf3 without --json",
     _detect,
     read_records("iperf3", line_by_line(_Printed)),
-    version=2,
+    version=3,
 )

@@ -150,7 +150,7 @@ class _Tests:
         """A line that stands for a whole test, or for an interval of one."""
         plain = _PLAIN.fullmatch(line)
         try:
-            row = _plain_row(plain) if plain else _parse_row(dict(_FIELD.findall(line)))
+            row = _plain_row(plain) if plain else _whole_row(dict(_FIELD.findall(line)))
         except NotATransfer as reason:
             self._reading.skip(str(reason))
         except Unreadable as reason:
@@ -251,6 +251,13 @@ def _parse_row(fields: dict[str, str]) -> Row:
     }
 
 
+def _whole_row(fields: dict[str, str]) -> Row:
+    """The row of a line alone. What stands behind the rate shows that the rate is whole."""
+    row = _parse_row(fields)
+    _needed(_reader(fields)("tx_cpu"), "tx_cpu")
+    return row
+
+
 def _plain_row(match: re.Match[str]) -> Row:
     more = match[4]
     if "%TX" not in more:
@@ -301,5 +308,5 @@ FORMAT = Format(
     "output of nuttcp, plain or -fparse",
     found_by(_DETECT),
     read_records("nuttcp", line_by_line(_Tests)),
-    version=3,
+    version=4,
 )

@@ -63,6 +63,68 @@ def test_old_iperf3_udp_counts_what_arrived() -> None:
     assert row["rate_bps"] == pytest.approx(720e6)
 
 
+def told(start_s: float, end_s: float, moved: int, lost: int, packets: int, **more: Any) -> Rows:
+    """What iperf3 tells of a UDP stream, as a list of one."""
+    times = {"start": start_s, "end": end_s, "seconds": end_s - start_s}
+    losses = {"lost_packets": lost, "packets": packets}
+    return [{"socket": 5, **times, "bytes": moved, "bits_per_second": 0, **losses, **more}]
+
+
+UDP_SERVER = {
+    "start": {
+        "connected": [{"socket": 5, "local_host": "127.0.0.1", "remote_host": "127.0.0.2"}],
+        "version": "iperf 3.1.3",
+        "accepted_connection": {"host": "127.0.0.2", "port": 60786},
+        "test_start": {"protocol": "UDP", "num_streams": 1, "blksize": 8192, "reverse": 0},
+    },
+    "intervals": [
+        {"streams": told(0, 1.000749, 1_925_120, 41, 276, omitted=False)},
+        {"streams": told(1.000749, 2.000644, 1_884_160, 56, 286, omitted=False)},
+        {"streams": told(2.000644, 2.041044, 0, 0, 0, omitted=False)},
+    ],
+    "end": {
+        "streams": [{"udp": told(0, 2.041044, 0, 97, 562)[0]}],
+        "sum": told(0, 2.041044, 0, 97, 562)[0],
+    },
+}  # fmt: skip
+
+
+def test_udp_of_an_iperf3_server_that_says_0_is_what_its_intervals_say(tmp_path: Path) -> None:
+    row = only(given(tmp_path, json.dumps(UDP_SERVER), "iperf3")[0])
+    assert (row["bytes"], row["duration_s"]) == (3_809_280, 2.041044)
+    assert row["rate_bps"] == pytest.approx(3_809_280 * 8 / 2.041044)
+    assert (row["from_host"], row["to_host"]) == ("127.0.0.2", "127.0.0.1")
+    # Where intervals are missing, or nothing arrived, there is no figure.
+    document = json.loads(json.dumps(UDP_SERVER))
+    del document["intervals"][0]
+    assert given(tmp_path, json.dumps(document), "iperf3")[1].malformed == 1
+    document = json.loads(json.dumps(UDP_SERVER))
+    document["end"]["sum"]["lost_packets"] = 562
+    assert given(tmp_path, json.dumps(document), "iperf3")[1].malformed == 1
+
+
+def test_udp_of_an_iperf3_server_in_both_directions_is_what_its_intervals_say(
+    tmp_path: Path,
+) -> None:
+    there, back = {"sender": False}, {"sender": True, "socket": 6}
+    document = json.loads(json.dumps(UDP_SERVER))
+    document["start"]["test_start"]["bidir"] = 1
+    document["intervals"] = [
+        {"streams": told(0, 1.003, 5_046_272, 0, 154, **there)
+            + told(0, 1.003, 5_046_272, 0, 154, **back)},
+        {"streams": told(1.003, 2.00554, 4_980_736, 0, 152, **there)
+            + told(1.003, 2.00554, 4_980_736, 0, 152, **back)},
+    ]  # fmt: skip
+    ends = told(0, 2.00554, 0, 0, 306, **there) + told(0, 2.00554, 10_027_008, 0, 307, **back)
+    document["end"] = {"streams": [{"udp": one} for one in ends]}
+    rows, tally = given(tmp_path, json.dumps(document), "iperf3")
+    assert [(row["from_host"], row["bytes"]) for row in rows] == [
+        ("127.0.0.1", 10_027_008),
+        ("127.0.0.2", 10_027_008),
+    ]
+    assert tally.malformed == 0
+
+
 @pytest.mark.parametrize("shape", ["new", "doubled keys"])
 def test_both_directions_of_iperf3_are_a_transfer_each(tmp_path: Path, shape: str) -> None:
     text = text_of("iperf3-bidir.json")
@@ -397,6 +459,14 @@ def test_json_of_a_fio_that_was_interrupted_has_failed(tmp_path: Path) -> None:
         assert all(row["code"] == "interrupted" for row in rows if not row["complete"])
     idle = fio_document(10_000_000, {"write": {"io_bytes": 0}})
     assert [row["code"] for row in given(tmp_path, FIO_SIGNAL + idle, "fio")[0]] == ["interrupted"]
+
+
+def test_a_message_of_fio_may_run_into_its_document(tmp_path: Path) -> None:
+    message = "fio: select() call in helper thread failed: Interrupted system call"
+    one, two = fio_document(10_000_000, {}), fio_document(20_000_000, {})
+    rows, tally = given(tmp_path, FIO_SIGNAL + message + one + two, "fio")
+    assert [row["complete"] for row in rows] == [False, True] and tally.malformed == 0
+    assert tally.lines == (FIO_SIGNAL + one + two).count("\n")
 
 
 def test_json_of_a_fio_that_told_no_end_has_failed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from pathlib import Path
 
@@ -346,6 +347,62 @@ def test_an_iperf3_server_that_is_interrupted_fails_the_test_it_was_in(tmp_path:
     ):
         rows, _ = given(tmp_path, text, "iperf3-text")
         assert [row["complete"] for row in rows] == complete, text
+
+
+def test_an_iperf3_server_that_does_not_number_its_tests_says_early_that_it_was_interrupted(
+    tmp_path: Path,
+) -> None:
+    one, two = (IPERF3_SERVER.format(number) for number in (1, 2))
+    idle = IPERF3_LISTENS.format(1)
+    for text, complete in (
+        # 3.2 to 3.7, into a file: in a test, between tests, and started anew.
+        (one + SERVER_GONE + two, [True, False]),
+        (one + SERVER_GONE + idle, [True]),
+        (one + SERVER_GONE + two + one + idle, [True, False, True]),
+        (one + SERVER_GONE + idle + one + idle, [True, True]),
+        (SERVER_GONE + one + two + idle, [False, True]),
+    ):
+        unnumbered = re.sub(r" \(test #\d\)", "", text)
+        rows, _ = given(tmp_path, unnumbered, "iperf3-text")
+        assert [row["complete"] for row in rows] == complete, text
+    # Before, its message stands where it belongs, and what listens then was started anew.
+    for text, complete in (
+        (one + two + SERVER_GONE, [True, False]),
+        (one + two + SERVER_GONE + one + idle, [True, False, True]),
+        (one + idle + SERVER_GONE, [True]),
+    ):
+        old = re.sub(r" \(test #\d\)", "", text.replace("Bitrate", "Bandwidth"))
+        rows, _ = given(tmp_path, old, "iperf3-text")
+        assert [row["complete"] for row in rows] == complete, text
+
+
+IPERF3_WITHOUT_INTERVALS = (
+    "Accepted connection from 127.0.0.1, port 57606\n"
+    "[  6] local 127.0.0.1 port 5441 connected to 127.0.0.1 port 57618\n"
+    "- - - - - - - - - - - - - - - - - - - - - - - - -\n"
+    "[ ID] Interval           Transfer     Bitrate\n"
+    "[  6]   0.00-6229.52 sec  4.88 MBytes  6.56 Kbits/sec                  receiver\n"
+)
+
+
+def test_an_iperf3_server_without_intervals_says_that_a_client_has_terminated(
+    tmp_path: Path,
+) -> None:
+    listens = "Server listening on 5441 (test #{0})\n"
+    one, two = (listens.format(number) + IPERF3_WITHOUT_INTERVALS for number in (1, 2))
+    left = "iperf3: the client has terminated\n"
+    gone = "iperf3: interrupt - the server has terminated by signal Interrupt(2)\n"
+    for text, complete in (
+        # With --logfile; then with messages before what is still to be printed.
+        (one + left + listens.format(2) + gone, [False]),
+        (one + two + left + listens.format(3) + gone, [True, False]),
+        (left + one + gone + listens.format(2), [False]),
+        (left + one + left + two + gone + listens.format(3), [False, False]),
+        (left + one + two + gone + listens.format(3), [False, True]),
+    ):
+        rows, _ = given(tmp_path, text, "iperf3-text")
+        assert [row["complete"] for row in rows] == complete, text
+        assert {row["code"] for row in rows} <= {"the other end has terminated", None}
 
 
 def test_an_iperf3_test_that_the_other_end_interrupted_has_failed(tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ def test_nuttcp_verbose_tells_once_and_with_what_was_said_before() -> None:
     ("line", "reason"),
     [
         ("megabytes=1.0 real_seconds=2.00", "rate_Mbps is missing"),
+        ("megabytes=4.8125 real_seconds=2.02 rate_Mbps=2", "tx_cpu is missing"),
         ("megabytes=x real_seconds=2.00 rate_Mbps=4", "megabytes is 'x'"),
         (" 0.0000 MB /  10.00 sec =    0.0000 Mbps 1 %TX 2 %RX", "rate 0"),
         (" 1.0000 MB /   0.00 sec =  100.0000 Mbps 1 %TX 2 %RX", "took no time"),
