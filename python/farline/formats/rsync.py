@@ -5,7 +5,8 @@ The rate is rsync's own: all bytes sent and received, over its whole seconds and
 with the same letters: where bytes and rate have different ones, only one of the two makes whole
 seconds and a half. Where that does not decide, they are taken for 1000. Digits may be grouped as
 any locale does. Progress lines are no transfers, nor are dry runs, nor runs that found nothing to
-move; a run that ends with an error is a failed one, though several of its processes may say so.
+move: the list says so, or what `-vv` counts. A run that ends with an error is a failed one, though
+several of its processes may say so.
 """
 
 from __future__ import annotations
@@ -36,10 +37,16 @@ ERROR = re.compile(rf"{ERROR_START}.*\(code (\d+)\)(?:.* \[(\w+)[=\]])?", re.ASC
 _AFTER_THE_SUMMARY = ("23", "24", "25")
 _BEGINS = re.compile(r"(?:sending|receiving) incremental file list|building file list|Number of f")
 _LIST = re.compile(r"(?:sending|receiving) incremental file list")
-# Below it: folders, links, what was deleted, and with `-i` what only has other attributes.
+# Files that need not be moved, in lists of `-vv` and `--info=name2`.
+_UP_TO_DATE = " is uptodate"
+# Below it: folders, links, what was deleted, with `-i` what only has other attributes, with `-ii`
+# what has none, and what `-vv` says beside it.
 _NO_DATA = re.compile(
-    r".*/$|.* (?:->|=>) |(?:\*?deleting|created directory|skipping \S+) |\.[fdLDS][.+?\w]{9} "
+    r".*/$|.* (?:->|=>) |(?:\*?deleting|created directory|skipping \S+) "
+    r"|\.[fdLDS](?:[.+?\w]{9}| {9}) |.* is uptodate\s*$|delta-transmission \w+ "
 )
+# Bytes that the other end had, and those that it had not.
+_MATCHES = re.compile(r"total: matches=(\S+)\s+hash_hits=\S+\s+false_alarms=\S+ data=(\S+)\s*")
 _PROGRESS = re.compile(r"\s+\S+\s+\d{1,3}%\s+\S+[kMGT]?B/s\s+\d+:\d\d:\d\d")
 
 
@@ -91,8 +98,10 @@ class _Run:
         self.row: tuple[int, str, Row] | None = None
         self.dry = False
         self.whole = False
-        # Whether it lists what it moves, and has listed anything.
-        self.lists = self.listed = False
+        # Whether it lists what it moves, has listed anything, and counted that it moved nothing.
+        self.lists = self.listed = self.idle = False
+        # What follows it: with `--info=name2` the list of the next has no heading.
+        self.after: _Run | None = None
 
     def take(self, number: int, line: str) -> bool:
         """Whether the line says something of the run."""
@@ -105,14 +114,25 @@ class _Run:
             self.dry, self.whole = match[4] is not None, True
             # Of what it did not move again, and the list of it is short beside that.
             is_much = match[1].strip("0.,") == "" or figure(match[2], match[3]) > 2
-            if self.lists and not self.listed and self.files is None and is_much:
+            is_listed = self.listed or not self.lists or not is_much
+            if self.files is None and (self.idle or not is_listed):
                 self.files = 0
         else:
-            self.lists = self.lists or _LIST.match(line) is not None
-            is_list = self.lists and not self.whole and not _BEGINS.match(line)
-            self.listed = self.listed or (is_list and not _NO_DATA.match(line))
+            if self.whole:
+                self.after = self.after or _Run()
+            (self.after or self)._list(line)
             return False
         return True
+
+    def _list(self, line: str) -> None:
+        """Takes a line that may be of the list."""
+        if match := _MATCHES.fullmatch(line):
+            self.idle = match[1] == match[2] == "0"
+        elif _LIST.match(line):
+            self.lists, self.listed = True, False
+        elif not _BEGINS.match(line):
+            self.lists = self.lists or line.rstrip().endswith(_UP_TO_DATE)
+            self.listed = self.listed or not _NO_DATA.match(line)
 
 
 def _records(reading: Reading) -> Iterator[Record]:
@@ -123,7 +143,7 @@ def _records(reading: Reading) -> Iterator[Record]:
         begins = bool(_BEGINS.match(line)) and (run.whole or run.row is not None)
         if begins or (run.whole and SENT.fullmatch(line)):
             yield from _ended(reading, run, None)
-            run = _Run()
+            run = _Run() if begins else (run.after or _Run())
         try:
             taken = run.take(number, line)
         except ValueError:
@@ -185,5 +205,5 @@ FORMAT = Format(
     "output of rsync (-v, --stats)",
     found_by(_DETECT),
     read_records("rsync", _records),
-    version=3,
+    version=4,
 )

@@ -218,6 +218,49 @@ def test_an_rsync_that_listed_nothing_to_move_is_no_transfer(
     assert len(rows) == 2 * counts and tally.skipped.get("no data to move", 0) == 2 * (not counts)
 
 
+SAME = "sent 145 bytes  received 88 bytes  466.00 bytes/sec\n"
+SAME += "total size is 9,000,100  speedup is 38,627.04\n"
+MOVED = "sent 9,002,553 bytes  received 199 bytes  3,601,100.80 bytes/sec\n"
+MOVED += "total size is 9,000,100  speedup is 1.00\n"
+LIST = "sending incremental file list\n"
+COUNTED = "total: matches={0}  hash_hits=0  false_alarms=0 data={1}\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "moved"),
+    [
+        ("a is uptodate\nb is uptodate\nd/c is uptodate\n\n" + SAME, []),
+        (2 * ("a is uptodate\n\n" + SAME), []),
+        ("a is uptodate\n\n" + SAME + "a\nb is uptodate\n\n" + SAME, [233]),
+        ("a\nb is uptodate\n\n" + SAME, [233]),
+        (SAME, [233]),
+        (LIST + ".d          ./\n.f          a\n.d          d/\n.f          d/c\n\n" + SAME, []),
+        (LIST + ".f          a\n>f..t...... b\n\n" + SAME, [233]),
+        (
+            LIST + "delta-transmission disabled for local transfer or --whole-file\n"
+            "a is uptodate\n./\nd/c is uptodate\nd/\n" + COUNTED.format(0, 0) + SAME,
+            [],
+        ),
+        (
+            LIST + "[sender] make_file(.,*,0)\nrecv_generator(a,2)\na is uptodate\n"
+            "send_files(2, work/src/a)\n" + COUNTED.format(0, 0) + SAME,
+            [],
+        ),
+        (LIST + "a is uptodate\nb\n" + COUNTED.format(12, 0) + SAME, [233]),
+        (
+            LIST + "delta-transmission enabled\na\n" + COUNTED.format(0, 9_000_100) + MOVED,
+            [9_002_752],
+        ),
+    ],
+)
+def test_an_rsync_that_says_much_of_nothing_is_no_transfer(
+    tmp_path: Path, text: str, moved: list[int]
+) -> None:
+    rows, tally = given(tmp_path, text, "rsync")
+    assert [row["bytes"] for row in rows] == moved
+    assert tally.skipped.get("no data to move", 0) == text.count("speedup") - len(moved)
+
+
 def test_an_rsync_that_failed_is_one_run_though_all_its_processes_say_so(tmp_path: Path) -> None:
     full = (
         "sending incremental file list\nf1\n"
