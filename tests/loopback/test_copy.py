@@ -159,6 +159,62 @@ def test_delete_deletes_exactly_as_many_as_said(tmp_path: Path, tree: Path) -> N
     assert shape(tmp_path / "b") == shape(tree)
 
 
+def test_delete_leaves_alone_what_another_copy_keeps_below(tmp_path: Path, tree: Path) -> None:
+    (tree_with := tmp_path / "a").mkdir()
+    (tree_with / "sub").mkdir()
+    (tree_with / "sub" / "file").touch()
+    copied(tmp_path, f"{tree_with}/", str(tmp_path / "b"))
+    other = tmp_path / "b" / "sub" / ".farline-partial"
+    (other / "of another copy").mkdir(parents=True)
+    # Where the folder itself goes, all that is in it does.
+    (tmp_path / "b" / "gone" / ".farline-partial").mkdir(parents=True)
+    record = copied(tmp_path, f"{tree_with}/", str(tmp_path / "b"), "--delete=2")
+    assert record["copy"]["deleted"]["files"] == 2
+    assert (other / "of another copy").is_dir()
+    assert not (tmp_path / "b" / "gone").exists()
+
+
+def test_what_makes_way_counts_among_what_is_deleted(tmp_path: Path) -> None:
+    source, target = tmp_path / "a", tmp_path / "b"
+    source.mkdir()
+    (source / "name").write_text("now a file")
+    (target / "name").mkdir(parents=True)
+    for name in ("name/x", "name/y", "extra"):
+        (target / name).touch()
+    words = (f"{source}/", str(target), "--force", "--overwrite", "different", "--delete")
+    assert copied(tmp_path, *words, "-n")["copy"]["deleted"]["files"] == 4
+    assert copied(tmp_path, *words, "--max-delete=4")["copy"]["deleted"]["files"] == 4
+    assert shape(target) == shape(source)
+    (target / "name").unlink()
+    (target / "name").mkdir()
+    for name in ("name/x", "extra"):
+        (target / name).touch()
+    done = farline(tmp_path, "copy", *words, "--max-delete=2", "--json")
+    assert done.returncode == 23
+    [problem] = json.loads(done.stdout)["copy"]["problems"]
+    assert problem.startswith("nothing but what made way was deleted: 3 names to delete")
+    assert (target / "extra").exists()
+
+
+def test_a_path_that_is_cut_behind_a_slash_fails_by_name_alone(tmp_path: Path) -> None:
+    source = tmp_path / "a"
+    source.mkdir()
+    (source / "z").touch()
+    here = os.open(source, os.O_RDONLY)
+    for _ in range(16):
+        os.mkdir("n" * 255, dir_fd=here)
+        inner = os.open("n" * 255, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=here))
+    os.close(here)
+    done = farline(tmp_path, "copy", f"{source}/", str(tmp_path / "b"), "--json")
+    assert done.returncode == 23, done.stderr
+    [failed] = json.loads(done.stdout)["copy"]["failures"]
+    assert failed["reason"] == "has a path of more than 4096 bytes"
+    assert (tmp_path / "b" / "z").exists()
+
+
 def test_the_receipt_lists_every_file_and_the_run_is_kept(tmp_path: Path, tree: Path) -> None:
     receipt = tmp_path / "receipt.jsonl"
     record = copied(tmp_path, f"{tree}/", str(tmp_path / "b"), "--receipt", str(receipt))

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use farline_proto::copy::naming::deletion;
 use farline_spec::{Failure, FileKind as Kind, FileStatus};
@@ -54,6 +55,8 @@ pub struct Deletion {
     ledger: Arc<Ledger>,
     machine: Arc<Machine>,
     run: Arc<Run>,
+    /// Names that made way for others.
+    displaced: AtomicU64,
 }
 
 impl Deletion {
@@ -72,6 +75,7 @@ impl Deletion {
             ledger: Arc::clone(ledger),
             machine: Arc::clone(machine),
             run: Arc::clone(run),
+            displaced: AtomicU64::new(0),
         }
     }
 
@@ -81,6 +85,7 @@ impl Deletion {
     /// What ended the copy.
     pub fn say_displaced(&self) -> Result<(), Failure> {
         let displaced = self.way.take_displaced();
+        self.displaced.store(displaced.len() as u64, Ordering::Relaxed);
         displaced
             .into_iter()
             .try_for_each(|(path, kind)| self.say(path, kind))
@@ -117,7 +122,9 @@ impl Deletion {
             Ok(found) => found,
             Err(error) => return Ok(vec![format!("nothing was deleted: {}", in_words(&error))]),
         };
-        let count = found.names.len() as u64;
+        // What made way is gone already, and is among what a dry run counts.
+        let displaced = self.displaced.load(Ordering::Relaxed);
+        let count = displaced + found.names.len() as u64;
         match deletion(
             count,
             wanted,
@@ -125,6 +132,11 @@ impl Deletion {
             self.plan.mode == Mode::Real,
         ) {
             Ok(()) => self.remove_all(folders, &found),
+            Err(reason) if displaced > 0 => Ok(vec![reason.replacen(
+                "nothing was",
+                "nothing but what made way was",
+                1,
+            )]),
             Err(reason) => Ok(vec![reason]),
         }
     }
@@ -187,7 +199,8 @@ impl Deletion {
         let mut taken = HashSet::new();
         for listed in file::list(folder.as_fd())? {
             let listed = listed?;
-            if is_top && listed.name == STAGING_NAME {
+            // Below a folder of the sources it is that of another copy, which may be under way.
+            if listed.name == STAGING_NAME && (is_top || visit.is_seen) {
                 continue;
             }
             let mut path = visit.path.clone();

@@ -300,7 +300,7 @@ impl Driver {
             self.stop(&failure);
         }
         Catalogue::Unannounced {
-            path: path[..path.len().min(MAX_PATH_BYTES)].to_vec(),
+            path: shortened(path).to_vec(),
             kind,
             status,
             reason,
@@ -320,5 +320,44 @@ impl Driver {
     pub(super) fn end(&self) {
         self.run.finish();
         self.close();
+    }
+}
+
+/// A path as far as a message carries it, and never one that leads elsewhere than below the destination: no name of it is
+/// empty, `.` or `..`.
+fn shortened(path: &[u8]) -> &[u8] {
+    let mut cut = &path[..path.len().min(MAX_PATH_BYTES)];
+    while cut.len() < path.len() {
+        let at = cut.iter().rposition(|byte| *byte == b'/');
+        let Some(at) = at.filter(|at| matches!(&cut[at + 1..], b"" | b"." | b"..")) else {
+            break;
+        };
+        cut = &cut[..at];
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_is_too_long_is_cut_to_one_below_the_destination() {
+        assert_eq!(shortened(b"a/b/"), b"a/b/");
+        let of = |name: &str, end: &str| {
+            let start = format!("{}/", "n".repeat(MAX_PATH_BYTES - 1 - name.len()));
+            let cut = format!("{start}{name}");
+            assert_eq!(cut.len(), MAX_PATH_BYTES);
+            let path = format!("{cut}{end}");
+            String::from_utf8(shortened(path.as_bytes()).to_vec()).unwrap()
+        };
+        let short = |name: &str| "n".repeat(MAX_PATH_BYTES - 1 - name.len());
+        for name in ["", ".", ".."] {
+            assert_eq!(of(name, "x/y"), short(name), "{name:?}");
+        }
+        assert_eq!(of("x", "/y"), format!("{}/x", short("x")));
+        assert_eq!(of("...", "x"), format!("{}/...", short("...")));
+        let slashes = "a".to_owned() + &"/".repeat(2 * MAX_PATH_BYTES);
+        assert_eq!(shortened(slashes.as_bytes()), b"a");
     }
 }
