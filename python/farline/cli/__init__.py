@@ -24,6 +24,7 @@ Start with `group.COMMANDS` (verbs and where they live), then `probe`.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from typing import NoReturn
 
@@ -36,6 +37,8 @@ def main() -> NoReturn:
     # Most of what a start makes stays: looking through it for garbage takes as long as a small
     # copy, and at the end once more.
     gc.set_threshold(_GARBAGE_EACH)
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        _open_standard_files()
     from farline.cli.group import run
 
     code = run(sys.argv[1:])
@@ -43,3 +46,16 @@ def main() -> NoReturn:
     if "duckdb" not in sys.modules:
         gc.freeze()
     sys.exit(code)
+
+
+def _open_standard_files() -> None:
+    """Opens /dev/null in the place of each standard file that whoever started this has closed.
+
+    Else a file of a copy would get its descriptor, and take what is printed.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(number, True)
+    os.close(number)
+    sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)

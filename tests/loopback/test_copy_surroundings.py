@@ -1,0 +1,39 @@
+"""Copies where something that others have is missing: standard files, a home folder."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.serving import FARLINE, environment
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A folder with two files."""
+    folder = tmp_path / "source"
+    folder.mkdir()
+    for name in ("run1.h5", "run1_final.h5"):
+        (folder / name).write_text(name)
+    return folder
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("which", ["2>&-", ">&-", "-q >&-", "-v <&- >&- 2>&-"])
+def test_a_copy_needs_no_standard_files(tmp_path: Path, source: Path, which: str) -> None:
+    target = tmp_path / "target"
+    words = shlex.join([*FARLINE, "copy", "--no-store", f"{source}/", str(target)])
+    done = subprocess.run(
+        ["sh", "-c", f"{words} {which}"], env=environment(tmp_path), text=True,
+        capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert names(target) == names(source)
+    assert all((target / name).read_text() == name for name in names(source))
