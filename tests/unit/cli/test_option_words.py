@@ -63,6 +63,12 @@ def test_what_was_typed_is_what_is_read() -> None:
         assert spoken("copy.filters: no; copy.links") == "--exclude: no; -L"
 
 
+@pytest.mark.parametrize("word", ["--delete", "--delete=3", "--delete-after"])
+def test_a_deletion_has_one_name(word: str) -> None:
+    with typed(copy_command, "a", "b", "--files-from", "l", word):
+        assert spoken("copy.delete: works only with a recursive copy").startswith("--delete: ")
+
+
 def test_what_was_not_typed_has_the_long_flag_of_the_command() -> None:
     with typed(probe_command, "host"):
         assert spoken("rate_bps: rbudp needs one; omit_s") == "--rate: rbudp needs one; --omit"

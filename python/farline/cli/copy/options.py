@@ -62,7 +62,6 @@ class CopyCommand(Command):
         "label": ("title",),
         "source_list": ("copy.source_list",),
         "delete": ("copy.delete",),
-        "delete_asked": ("copy.delete",),
     }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
