@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.serving import FARLINE, environment
+from tests.support.serving import FARLINE, environment, farline
 
 
 @pytest.fixture
@@ -37,3 +37,12 @@ def test_a_copy_needs_no_standard_files(tmp_path: Path, source: Path, which: str
     assert "Traceback" not in done.stderr
     assert names(target) == names(source)
     assert all((target / name).read_text() == name for name in names(source))
+
+
+def test_a_source_that_two_patterns_find_is_taken_once(tmp_path: Path, source: Path) -> None:
+    found = [*sorted(source.glob("run*.h5")), *source.glob("*_final.h5")]
+    words = [*map(str, found), str(tmp_path / "target")]
+    done = farline(tmp_path, "copy", "--no-store", *words)
+    assert done.returncode == 0, done.stderr
+    assert "2 copied" in done.stdout
+    assert names(tmp_path / "target") == names(source)

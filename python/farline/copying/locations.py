@@ -161,6 +161,8 @@ def _path(text: str, whole: str) -> str:
 def read_endpoints(words: Sequence[str]) -> Endpoints:
     """Sources and destination from the words of a command line.
 
+    A source that stands there twice, as patterns that overlap have it, is taken once.
+
     Raises:
         UsageError: when there are fewer than two, or the sources are not all in one place.
     """
@@ -168,7 +170,8 @@ def read_endpoints(words: Sequence[str]) -> Endpoints:
         raise UsageError("no destination: name at least one source and a destination")
     if not words:
         raise UsageError("no source or destination: name at least one source and a destination")
-    locations = [read_location(word) for word in words]
+    sources = list(dict.fromkeys(words[:-1]))
+    locations = [read_location(word) for word in (*sources, words[-1])]
     hosts = list(dict.fromkeys(location.host for location in locations[:-1]))
     if len(hosts) > 1:
         first, second = (_name(host) for host in hosts[:2])
@@ -176,8 +179,12 @@ def read_endpoints(words: Sequence[str]) -> Endpoints:
             f"sources on {first} and on {second}: all sources of a copy must be on one host; run "
             "two copies"
         )
-    sources = tuple(location.path for location in locations[:-1])
-    return Endpoints(hosts[0], sources, locations[-1].host, locations[-1].path)
+    destination = locations[-1].path
+    if len(sources) == 1 < len(words) - 1 and not destination.endswith("/"):
+        # Several sources go into a folder, also where they turn out to be one.
+        destination += "/"
+    paths = tuple(location.path for location in locations[:-1])
+    return Endpoints(hosts[0], paths, locations[-1].host, destination)
 
 
 def _name(host: Host) -> str:

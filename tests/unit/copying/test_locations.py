@@ -102,6 +102,18 @@ def test_ends_have_their_sources_in_one_place() -> None:
         read_endpoints(["a"])
 
 
+def test_a_source_that_is_named_twice_is_taken_once() -> None:
+    assert read_endpoints(["b", "a", "./a", "b", "d"]).sources == ("b", "a", "./a")
+    assert read_endpoints(["dtn:a", "dtn:a", "d/"]).sources == ("a",)
+
+
+def test_sources_that_turn_out_to_be_one_still_go_into_a_folder() -> None:
+    assert read_endpoints(["a", "a", "d"]).destination == "d/"
+    assert read_endpoints(["a", "a", "d/"]).destination == "d/"
+    assert read_endpoints(["a", "d"]).destination == "d"
+    assert read_endpoints(["a", "b", "a", "d"]).destination == "d"
+
+
 @pytest.mark.parametrize(
     ("path", "full"),
     [
