@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 from pathlib import Path
@@ -46,3 +47,13 @@ def test_a_source_that_two_patterns_find_is_taken_once(tmp_path: Path, source: P
     assert done.returncode == 0, done.stderr
     assert "2 copied" in done.stdout
     assert names(tmp_path / "target") == names(source)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+def test_a_list_of_names_has_any_name(tmp_path: Path, source: Path, zeros: bool) -> None:
+    listing = os.fsdecode(os.fsencode(tmp_path) + b"/list\xff")
+    Path(listing).write_text("run1.h5\0" if zeros else "run1.h5\n")
+    words = ["--files-from", listing, *(["--from0"] if zeros else []), f"{source}/"]
+    done = farline(tmp_path, "copy", "--no-store", *words, str(tmp_path / "target"))
+    assert done.returncode == 0, done.stderr
+    assert names(tmp_path / "target") == ["run1.h5"]

@@ -347,6 +347,8 @@ def _check_data_path(request: CopyRequest) -> None:
 def listed(names: NameList | None, document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The document with the file of the names; what can be read but once is kept in one meanwhile.
 
+    So is a file whose name no document can have, as it is not UTF-8.
+
     Raises:
         UsageError: when the names cannot be read.
     """
@@ -354,8 +356,10 @@ def listed(names: NameList | None, document: dict[str, Any]) -> Iterator[dict[st
         yield document
         return
     if isinstance(names.source, Path) and not names.zero_terminated:
-        yield _with_list(document, str(names.source.absolute()))
-        return
+        path = str(names.source.absolute())
+        if _is_text(path):
+            yield _with_list(document, path)
+            return
     import shutil
     import tempfile
 
@@ -373,6 +377,14 @@ def listed(names: NameList | None, document: dict[str, Any]) -> Iterator[dict[st
             file.write(b"\0")
         file.flush()
         yield _with_list(document, file.name)
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _with_list(document: dict[str, Any], path: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,15 @@ def test_names_that_can_be_read_but_once_are_kept_meanwhile(
         path = Path(document["copy"]["source_list"])
         assert path.read_bytes() == kept and document["copy"]["times"]
     assert not path.exists()
+
+
+@pytest.mark.parametrize("place", [b"list\xff", b"folder\xff/list"])
+def test_a_list_whose_name_is_no_text_is_kept_under_another(tmp_path: Path, place: bytes) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + place))
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"x\ny\n")
+    with listed(NameList(path), {}) as document:
+        assert Path(document["copy"]["source_list"].encode().decode()).read_bytes() == b"x\ny\n"
 
 
 def test_a_list_that_is_not_there_is_said_so(tmp_path: Path) -> None:
