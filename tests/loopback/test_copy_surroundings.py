@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,20 @@ def test_a_copy_needs_no_standard_files(tmp_path: Path, source: Path, which: str
     assert "Traceback" not in done.stderr
     assert names(target) == names(source)
     assert all((target / name).read_text() == name for name in names(source))
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_copy_needs_no_home_folder(tmp_path: Path, source: Path, keeps: bool) -> None:
+    target = tmp_path / "target"
+    words = [f"{source}/", str(target), "--no-progress", *([] if keeps else ["--no-store"])]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.homeless", "copy", *words], env=os.environ,
+        text=True, capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert names(target) == names(source)
+    said = "farline: the run is not kept: store: this user has no home folder; set HOME or "
+    assert done.stderr.startswith(said) if keeps else done.stderr == ""
 
 
 def test_a_source_that_two_patterns_find_is_taken_once(tmp_path: Path, source: Path) -> None:

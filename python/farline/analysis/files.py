@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from farline.errors import UsageError
+from farline.spec.user_folders import expanded
 
 PARQUET = b"PAR1"
 """How a Parquet file begins."""
@@ -29,7 +30,7 @@ def named_files(names: Sequence[str]) -> list[Path]:
 
 
 def _files(name: str) -> list[Path]:
-    path = Path(name).expanduser()
+    path = expanded(name)
     if path.is_dir():
         # Names that begin with a dot are other programs' own.
         below = (item for item in path.rglob("*") if not _hidden(item.relative_to(path)))

@@ -11,6 +11,7 @@ from farline.analysis.files import is_parquet, is_remote, named_files
 from farline.analysis.reading import OnRead, Reading, ReadLog
 from farline.errors import SpecError, UsageError
 from farline.spec.infrastructure import Infrastructure, load_infrastructure
+from farline.spec.user_folders import expanded
 from farline.store import RunFilter, Store
 from farline.store.engine import EMBEDDED
 from farline.store.file_systems import FileSystemProfile, all_profiles
@@ -97,7 +98,7 @@ def _files(
     remote = [name for name in names if is_remote(name)]
     paths = named_files([name for name in names if name not in remote])
     parquet = [path for path in paths if is_parquet(path)]
-    named = {Path(name).expanduser() for name in names}
+    named = {expanded(name) for name in names}
     texts, notices = _of_known_format([p for p in paths if p not in parquet], named, reading)
     kept = [path for path in texts if store is not None and _is_kept(store, path, reading)]
     notices += [f"{path}: already among the kept logs, counted once" for path in kept]

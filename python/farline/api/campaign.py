@@ -19,6 +19,7 @@ from farline.campaign.settings import make_campaign
 from farline.campaign.shell import Progress
 from farline.errors import KINDS, UsageError
 from farline.spec.units import counted
+from farline.spec.user_folders import expanded
 from farline.tools.native import parse_target, resolve_spec
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _plan(plan: PlanLike) -> Plan:
         return plan
     if isinstance(plan, Mapping):
         return plan_from_document(plan)
-    return load_plan(Path(plan).expanduser())
+    return load_plan(expanded(plan))
 
 
 def _new_journal(plan: Plan, target: str) -> Journal:

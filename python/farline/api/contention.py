@@ -32,6 +32,7 @@ from farline.campaign.contention.trials import kept_in_store, read_trials
 from farline.drivers import DrivenTool, InHost, drivers
 from farline.errors import UsageError
 from farline.fairness.contest import BACKGROUND, SUBJECT
+from farline.spec.user_folders import expanded
 from farline.tools.native import NativeTool, parse_target
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def _plan(plan: ContentionLike) -> ContentionPlan:
         return plan
     if isinstance(plan, Mapping):
         return plan_from_document(plan)
-    return load_plan(Path(plan).expanduser())
+    return load_plan(expanded(plan))
 
 
 def begun_journal(plan: ContentionPlan, target: str | None, store: Store) -> ContentionJournal:

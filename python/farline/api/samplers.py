@@ -190,9 +190,10 @@ class CopySampler:
     def _disks(self) -> dict[str, Any]:
         """What profiles of file systems say of the ends' disks."""
         from farline.copying.storage_limits import limits_of
-        from farline.store.default_folder import default_path
+        from farline.store.default_folder import usual_path
 
-        limits = limits_of(self._request.endpoints, self._store_path or default_path())
+        store = self._store_path or usual_path()
+        limits = [] if store is None else limits_of(self._request.endpoints, store)
         rates = [one.rate_bps for one in limits]
         return {
             "disk_bps": min(rates, default=None),

@@ -10,6 +10,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from farline.errors import FarlineError, UsageError
+from farline.spec.user_folders import expanded
 from farline.tools.native import Server as NativeServer
 from farline.tools.native import mint_ticket
 from farline.tools.reachable import reachable_address
@@ -150,7 +151,7 @@ def serve(
         if state_dir is None:
             state = stack.enter_context(temporary_state())
         else:
-            state = made_state_dir(Path(state_dir).expanduser())
+            state = made_state_dir(expanded(state_dir))
         document: Any = {
             "listen": [listen] if isinstance(listen, str) else list(listen),
             "port": port,
@@ -158,7 +159,7 @@ def serve(
             **config,
         }
         if keys_dir is not None:
-            document["keys_dir"] = str(made_state_dir(Path(keys_dir).expanduser()))
+            document["keys_dir"] = str(made_state_dir(expanded(keys_dir)))
         return Server(document, stack)
 
 
@@ -168,7 +169,7 @@ def _scope(write: str | Path | None, read: str | Path | None) -> Scope:
     root = write if write is not None else read
     if root is None:
         return {"may": "profile"}
-    folder = Path(root).expanduser().resolve()
+    folder = expanded(root).resolve()
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder; a ticket is for one that is there")
     return file_scope("write" if write is not None else "read", folder)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from farline.spec.extras import has_analysis
+from farline.spec.user_folders import expanded
 from farline.store.quick import Spool
 
 if TYPE_CHECKING:
@@ -55,4 +56,4 @@ def folder_of(store: StoreLike) -> Path | None:
     """The folder that is stated, if one is."""
     if store is None:
         return None
-    return Path(store).expanduser() if isinstance(store, str | Path) else store.path
+    return expanded(store) if isinstance(store, str | Path) else store.path

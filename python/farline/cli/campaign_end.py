@@ -21,7 +21,7 @@ from farline.campaign.results import (
 from farline.campaign.setting_text import setting_text
 from farline.cli import campaign_text as text
 from farline.cli.option_words import spoken
-from farline.store import default_path
+from farline.store.default_folder import usual_path
 
 if TYPE_CHECKING:
     from farline.campaign.job import CampaignJob
@@ -75,7 +75,7 @@ def _command(job: CampaignJob, with_ticket: bool) -> str:
     if with_ticket:
         words.append("TICKET")
     words += ["--resume", job.machine.campaign.id]
-    if job.store.path != default_path():
+    if job.store.path != usual_path():
         words += ["--store", shlex.quote(str(job.store.path))]
     return " ".join(words)
 

@@ -122,8 +122,10 @@ def _is_first(context: click.Context, wanted: click.Parameter, path: str) -> boo
 
 def _stated(name: str) -> Path | None:
     """The folder that an option before the word names; a shell leaves `~` and `$HOME` to others."""
+    from farline.spec.user_folders import expanded
+
     found: Path | None = click.get_current_context().params.get(name)
-    return None if found is None else Path(os.path.expandvars(found)).expanduser()
+    return None if found is None else expanded(os.path.expandvars(found))
 
 
 def _runs() -> _Offers:
@@ -178,8 +180,11 @@ def _nodes() -> _Offers:
 
 
 def _ssh_hosts() -> Iterator[str]:
-    path = Path.home() / ".ssh" / "config"
-    lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
+    from farline.spec.user_folders import home_folder
+
+    home = home_folder()
+    path = home and home / ".ssh" / "config"
+    lines = path.read_text(errors="replace").splitlines() if path and path.is_file() else []
     for line in lines:
         keyword, *names = line.replace("=", " ", 1).split()[:16] or [""]
         if keyword.lower() == "host":

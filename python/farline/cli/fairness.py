@@ -308,11 +308,11 @@ def _measured(
 
 def _hint(journal: ContentionJournal, target: str | None, store: Store) -> str:
     """The command that goes on: what was measured is kept."""
-    from farline.store import default_path
+    from farline.store.default_folder import usual_path
 
     words = ["farline", "fairness", *([journal.target] if target is not None else [])]
     words += ["--resume", journal.name]
-    words += ["--store", str(store.path)] if store.path != default_path() else []
+    words += ["--store", str(store.path)] if store.path != usual_path() else []
     return f"resume with: {shlex.join(words)}"
 
 

@@ -10,6 +10,7 @@ import click
 from farline.cli.command import Command
 from farline.cli.words import Words
 from farline.errors import SpecError, SystemFailure
+from farline.spec.user_folders import expanded
 
 _DEFAULTS = {
     "rclone": "~/.config/rclone/rclone.conf",
@@ -36,7 +37,7 @@ def command(tool: str, file: Path | None) -> int:
         if tool == "rclone":
             found = from_rclone(text)
         elif tool == "globus":
-            found = from_globus(text, str(Path.home()))
+            found = from_globus(text, str(expanded("~")))
         else:
             found = from_perfsonar(text)
     except SpecError as error:
@@ -54,7 +55,7 @@ def command(tool: str, file: Path | None) -> int:
 def _default(tool: str) -> Path:
     if tool not in _DEFAULTS:
         raise click.UsageError("perfsonar needs a file: name the mesh's JSON document")
-    return Path(_DEFAULTS[tool]).expanduser()
+    return expanded(_DEFAULTS[tool])
 
 
 def _read(path: Path) -> str:

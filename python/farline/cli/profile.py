@@ -33,6 +33,7 @@ from farline.cli.common import (
 )
 from farline.cli.profile_plan import has_grid, path_options, plan_options, read_plan
 from farline.spec.options import run_options
+from farline.spec.user_folders import expanded
 from farline.store import Store
 from farline.tools.native import resolve_spec
 
@@ -176,7 +177,7 @@ def _start(
     output: Output,
 ) -> int:
     """A new campaign: to the target, or without one over the testbed of its plan."""
-    planned = Path(campaign.plan.store).expanduser() if campaign.plan.store else None
+    planned = expanded(campaign.plan.store) if campaign.plan.store else None
     store = Store(store_path or planned)
     address = target_address(target or emulated_path.target_text(campaign.plan))
     journal = new_journal(campaign, address, topology)

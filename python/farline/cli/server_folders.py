@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from farline.spec.user_folders import needed, user_folder
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -16,9 +17,13 @@ KEY_FILES = ("server.pem", "ticket.key")
 
 
 def default_state_dir() -> Path:
-    """Where the server's key lives: `$XDG_STATE_HOME/farline/server`."""
-    state = os.environ.get("XDG_STATE_HOME")
-    return (Path(state) if state else Path.home() / ".local" / "state") / "farline" / "server"
+    """Where the server's key lives: `$XDG_STATE_HOME/farline/server`.
+
+    Raises:
+        UsageError: when the user has no home folder, and the environment names none.
+    """
+    state = user_folder("XDG_STATE_HOME", ".local/state")
+    return needed(state, "server", "XDG_STATE_HOME, or use --state-dir") / "farline" / "server"
 
 
 def folder_options(command: _Command) -> _Command:

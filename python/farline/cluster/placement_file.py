@@ -24,21 +24,22 @@ from urllib.parse import quote
 
 from farline.errors import SystemFailure
 from farline.logs import Log
+from farline.spec.user_folders import needed, user_folder
 
 _LOG = Log(__name__)
 _SCHEMA = 1
 _LETTERS = 32
 
 
-def placements_folder() -> Path:
-    """`$XDG_STATE_HOME/farline/placements`."""
-    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(state) / "farline" / "placements"
+def placements_folder() -> Path | None:
+    """`$XDG_STATE_HOME/farline/placements`; None for a user without a folder of state."""
+    state = user_folder("XDG_STATE_HOME", ".local/state")
+    return None if state is None else state / "farline" / "placements"
 
 
 @dataclass(frozen=True)
 class PlacementFile:
-    """Of a folder on the nodes of a site."""
+    """Of a folder on the nodes of a site; knows and keeps nothing without a folder of state."""
 
     site: str
     """What names of nodes are unique in: a testbed, a partition of Slurm; empty for hosts."""
@@ -46,9 +47,14 @@ class PlacementFile:
 
     @property
     def folder(self) -> Path:
-        """Where its files are, one for each node."""
+        """Where its files are, one for each node.
+
+        Raises:
+            UsageError: when there is no folder of state.
+        """
         said = f"{self.site}\0{self._plain_path}".encode("utf-8", "surrogateescape")
-        return placements_folder() / hashlib.sha256(said).hexdigest()[:_LETTERS]
+        state = needed(placements_folder(), "placement", "XDG_STATE_HOME")
+        return state / hashlib.sha256(said).hexdigest()[:_LETTERS]
 
     @property
     def _plain_path(self) -> str:
@@ -60,7 +66,7 @@ class PlacementFile:
 
     def read(self, node: str) -> dict[str, int]:
         """Paths on a node, and their bytes; none where nothing is known."""
-        found = _read(self._file(node))
+        found = _read(self._file(node)) if placements_folder() is not None else None
         return {} if found is None else found[1]
 
     def add(self, placed: Mapping[str, Mapping[str, int]]) -> None:
@@ -69,6 +75,8 @@ class PlacementFile:
         Raises:
             SystemFailure: when the disk refuses.
         """
+        if placements_folder() is None:
+            return
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with self._locked():
@@ -85,7 +93,7 @@ class PlacementFile:
         """
         gone = set(paths)
         try:
-            if gone and self.folder.exists():
+            if gone and placements_folder() is not None and self.folder.exists():
                 with self._locked():
                     before = self.read(node)
                     left = {path: size for path, size in before.items() if path not in gone}
@@ -113,7 +121,7 @@ class PlacementFile:
         return self.folder / f"{quote(node, safe='')}.jsonl"
 
     def _files(self) -> list[Path]:
-        return sorted(self.folder.glob("*.jsonl"))
+        return [] if placements_folder() is None else sorted(self.folder.glob("*.jsonl"))
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

@@ -37,6 +37,7 @@ from farline.errors import (
     from_failure,
 )
 from farline.logs import Log
+from farline.spec.user_folders import needed, user_folder
 
 if TYPE_CHECKING:
     from farline.spec._types import Adjustment, AdjustRequest
@@ -58,9 +59,13 @@ _LONGEST_PATH = 100
 
 
 def folder() -> Path:
-    """`$XDG_STATE_HOME/farline/copies`."""
-    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(state) / "farline" / "copies"
+    """`$XDG_STATE_HOME/farline/copies`.
+
+    Raises:
+        UsageError: when the user has no home folder, and the environment names none.
+    """
+    state = user_folder("XDG_STATE_HOME", ".local/state")
+    return needed(state, "control socket", "XDG_STATE_HOME") / "farline" / "copies"
 
 
 class ControlSocket:
@@ -71,6 +76,7 @@ class ControlSocket:
 
         Raises:
             SystemFailure: when the socket cannot be made.
+            UsageError: when there is no folder for it.
         """
         self.path = (place or folder()) / f"{run_id}{SUFFIX}"
         self._run_id, self._adjusting = run_id, adjusting

@@ -243,10 +243,11 @@ def kept_history(
     Raises:
         SystemFailure: when the store cannot be read.
     """
-    from farline.store import Store, default_path
+    from farline.store import Store
+    from farline.store.default_folder import usual_path
 
-    path = store_path or default_path()
-    if not path.exists():
+    path = store_path or usual_path()
+    if path is None or not path.exists():
         return ()
     try:
         store = Store.to_read(path)

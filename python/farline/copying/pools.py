@@ -17,7 +17,6 @@ leads there.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from farline.errors import UsageError
+from farline.spec.user_folders import user_folder
 
 MOST_NODES = 1024
 
@@ -140,10 +140,10 @@ def _expanded(word: str) -> Iterable[str]:
     return names
 
 
-def pools_file() -> Path:
-    """Where pools have their names."""
-    config = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-    return Path(config) / "farline" / "pools.toml"
+def pools_file() -> Path | None:
+    """Where pools have their names; None for a user without a folder of settings."""
+    config = user_folder("XDG_CONFIG_HOME", ".config")
+    return None if config is None else config / "farline" / "pools.toml"
 
 
 def pool_of(name: str) -> NodePool | None:
@@ -170,9 +170,9 @@ def pool_names() -> list[str]:
     return list(_pools(pools_file()))
 
 
-def _pools(path: Path) -> dict[str, Any]:
+def _pools(path: Path | None) -> dict[str, Any]:
     """The tables of the file; none where there is no file."""
-    if not path.exists():
+    if path is None or not path.exists():
         return {}
     import tomllib
 

@@ -168,9 +168,10 @@ class RecordKeeper:
             return record
         from farline.copying.storage_limits import limits_of, near_limits
         from farline.profiles.copy_streams import payload_rate_bps
-        from farline.store.default_folder import default_path
+        from farline.store.default_folder import usual_path
 
-        limits = limits_of(self.ends, self.store_path or default_path())
+        store = self.store_path or usual_path()
+        limits = [] if store is None else limits_of(self.ends, store)
         lines = near_limits(limits, payload_rate_bps(record), verdict["limit"])
         if not lines:
             return record

@@ -155,9 +155,10 @@ class CopyRequest:
         """Folder of the settings that were found for paths; None where none is to be used."""
         if self.tune == "off" or not self.keep or self.is_local:
             return None
-        from farline.store.default_folder import default_path
+        from farline.store.default_folder import usual_path
 
-        return (self.store_path or default_path()) / "paths"
+        store = self.store_path or usual_path()
+        return None if store is None else store / "paths"
 
     @property
     def most_streams(self) -> int | None:

@@ -26,6 +26,7 @@ from farline.drivers.places import Here, InHost, Place
 from farline.drivers.processes import Ended, Listens
 from farline.drivers.said import failure_of
 from farline.errors import SystemFailure, UnreachableError
+from farline.spec.user_folders import user_folder
 
 EXAMPLES = Path("/usr/share/doc/libudt-dev/examples")
 INCLUDES = Path("/usr/include/udt")
@@ -91,12 +92,13 @@ class Udt(Driver):
 
 
 def _built(name: str) -> str | None:
-    """The program of that name, compiled now if need be; None without source or compiler."""
+    """The program of that name, compiled now if need be; None without source, compiler or cache."""
     source, compiler = EXAMPLES / f"{name}.cpp", shutil.which("g++")
-    if not source.is_file() or not INCLUDES.is_dir() or compiler is None:
+    folder = user_folder("XDG_CACHE_HOME", ".cache")
+    if not source.is_file() or not INCLUDES.is_dir() or compiler is None or folder is None:
         return None
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "farline" / "libudt"
+    cache = folder / "farline" / "libudt"
     program = cache / f"{name}-{digest}"
     if not program.exists():
         cache.mkdir(parents=True, exist_ok=True)

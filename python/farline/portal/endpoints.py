@@ -26,6 +26,7 @@ from farline.copying.pools import NodePool
 from farline.errors import SpecError, UsageError
 from farline.portal.database import Database, Row
 from farline.spec.path_text import from_path_text, to_path_text
+from farline.spec.user_folders import expanded
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 MOST_LISTED = 2000
@@ -124,7 +125,7 @@ class Endpoints:
             )
         place = read_location(location)
         if isinstance(place.host, ThisHost):
-            folder = Path(location).expanduser()
+            folder = expanded(location)
             if not folder.is_dir():
                 raise UsageError(f"{location}: no such folder")
             location = str(folder.resolve())

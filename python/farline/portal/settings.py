@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from farline.portal.oidc_settings import OidcSettings
 from farline.spec.infrastructure import Infrastructure
+from farline.spec.user_folders import needed, user_folder
 
 HOLD_S = 900.0
 """A reservation that is only held ends by itself after this time, as with OSCARS."""
@@ -19,9 +19,13 @@ FARTHEST_S = 366 * 86_400.0
 
 
 def default_state_dir() -> Path:
-    """Where a service keeps its database and its jobs: `$XDG_STATE_HOME/farline/portal`."""
-    state = os.environ.get("XDG_STATE_HOME")
-    return (Path(state) if state else Path.home() / ".local" / "state") / "farline" / "portal"
+    """Where a service keeps its database and its jobs: `$XDG_STATE_HOME/farline/portal`.
+
+    Raises:
+        UsageError: when the user has no home folder, and the environment names none.
+    """
+    state = user_folder("XDG_STATE_HOME", ".local/state")
+    return needed(state, "portal", "XDG_STATE_HOME, or use --state-dir") / "farline" / "portal"
 
 
 @dataclass(frozen=True)

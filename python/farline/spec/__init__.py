@@ -4,7 +4,8 @@ What it does: holds the types, the option table and the kinds of failure that
 `cargo xtask gen` writes from `crates/spec` (`_types`, `_options`, `_failures`:
 never edited), reads texts with units (`units`), turns texts into values of
 options (`values`), and command-line options into spec documents and grids
-(`options`; iperf3's letters in `letters`).
+(`options`; iperf3's letters in `letters`), and says where the user's folders are
+(`user_folders`).
 
 What it must not do: run anything, open anything, decide whether options go
 together: that is the validator's in Rust, the same for every door.

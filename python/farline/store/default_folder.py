@@ -5,11 +5,24 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from farline.spec.user_folders import expanded, needed, user_folder
+
+
+def usual_path() -> Path | None:
+    """Where runs are kept unless said otherwise: `$FARLINE_STORE`, else under `$XDG_DATA_HOME`.
+
+    None for a user without a home folder where neither is set.
+    """
+    if named := os.environ.get("FARLINE_STORE"):
+        return expanded(named)
+    data = user_folder("XDG_DATA_HOME", ".local/share")
+    return None if data is None else data / "farline" / "store"
+
 
 def default_path() -> Path:
-    """Where runs are kept unless said otherwise: `$FARLINE_STORE`, else under `$XDG_DATA_HOME`."""
-    named = os.environ.get("FARLINE_STORE")
-    if named:
-        return Path(named).expanduser()
-    data = os.environ.get("XDG_DATA_HOME")
-    return (Path(data) if data else Path.home() / ".local" / "share") / "farline" / "store"
+    """The same where runs have to be kept or found.
+
+    Raises:
+        UsageError: when there is no such folder.
+    """
+    return needed(usual_path(), "store", "FARLINE_STORE, or use --store")

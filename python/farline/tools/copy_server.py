@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from farline.errors import ProtocolError
 from farline.spec.json_text import read_object
 from farline.spec.path_text import to_path_text
+from farline.spec.user_folders import expanded
 from farline.tools.kernel_limits import own_buffers
 from farline.tools.native import Server, mint_ticket
 from farline.tools.temporary_state import TICKET_S, temporary_state
@@ -128,7 +129,7 @@ def _ready(port: int, ticket: str) -> dict[str, Any]:
         "version": version("farline"),
         "port": port,
         "ticket": ticket,
-        "home": to_path_text(os.fsencode(Path.home())),
+        "home": to_path_text(os.fsencode(expanded("~"))),
         "tcp_send_bytes": buffers.send_bytes,
         "tcp_receive_bytes": buffers.receive_bytes,
         "client": client or None,

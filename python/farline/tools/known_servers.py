@@ -16,6 +16,7 @@ from typing import Any
 
 from farline.errors import SystemFailure
 from farline.spec.json_text import read_object
+from farline.spec.user_folders import needed, user_folder
 
 _FILE_SCHEMA = 1
 
@@ -32,16 +33,17 @@ TESTBED_SOCKET = "FARLINE_TESTBED_SOCKET"
 """Set on a testbed's hosts; beside the socket is what ends with the testbed."""
 
 
-def default_path() -> Path:
+def default_path() -> Path | None:
     """`$XDG_CONFIG_HOME/farline/known_servers.json`; on a testbed's hosts, the testbed's own.
 
-    Every testbed has the same addresses, and servers with other keys behind them.
+    Every testbed has the same addresses, and servers with other keys behind them. None for a user
+    without a folder of settings.
     """
     testbed = os.environ.get(TESTBED_SOCKET)
     if testbed:
         return Path(testbed).parent / "known_servers.json"
-    config = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-    return Path(config) / "farline" / "known_servers.json"
+    config = user_folder("XDG_CONFIG_HOME", ".config")
+    return None if config is None else config / "farline" / "known_servers.json"
 
 
 class KnownServers:
@@ -49,7 +51,21 @@ class KnownServers:
 
     def __init__(self, path: Path | None = None) -> None:
         """Uses `path`, or the default one; neither need exist."""
-        self.path = path or default_path()
+        self._path = path or default_path()
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a place for the file; without one no server is known."""
+        return self._path is not None
+
+    @property
+    def path(self) -> Path:
+        """The file.
+
+        Raises:
+            UsageError: when there is no place for it.
+        """
+        return needed(self._path, "known servers", "XDG_CONFIG_HOME")
 
     def all(self) -> dict[str, KnownServer]:
         """Every known server by `host:port`.
@@ -57,6 +73,8 @@ class KnownServers:
         Raises:
             SystemFailure: when the file cannot be read or is not what farline wrote.
         """
+        if not self.is_kept:
+            return {}
         try:
             text = self.path.read_text(encoding="utf-8")
         except FileNotFoundError:

@@ -460,12 +460,13 @@ class RunFollower:
     def _shown_key(self, fingerprint: str) -> Event:
         self._key = fingerprint
         if self._right.pin is None:
-            line = f"first contact with this server; its key was stored: {fingerprint}"
+            kept = "stored" if self._known.is_kept else "not stored, as there is no home folder"
+            line = f"first contact with this server; its key was {kept}: {fingerprint}"
             self._to_come.append(events.Notice(events.NoticeKind.FIRST_CONTACT, line))
         return events.ServerKey(fingerprint)
 
     def _remembered(self, record: RunRecord) -> RunRecord:
-        if self._right.pin is None and self._key is not None:
+        if self._right.pin is None and self._key is not None and self._known.is_kept:
             self._known.remember_key(self._target.address, self._key)
         if self._target.pin is None and self._key not in (None, self._right.pin):
             return with_trust_advice(record, self._right)
