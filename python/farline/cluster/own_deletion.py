@@ -69,8 +69,7 @@ class Surplus:
             node: {name for name in ours if plain.isdisjoint(_with_above(name)[1:])}
             for node, ours in found.items()
         }
-        known = sorted(there.intersection(*[set().union(*names.values())]))
-        return cls(names, known[0] if known else None)
+        return cls(names, min(there & set().union(*names.values()), default=None))
 
 
 def _with_above(path: str) -> list[str]:
