@@ -322,8 +322,8 @@ def test_a_path_that_others_fill_is_refused_and_an_idle_one_is_not(
 
 @pytest.mark.alone
 def test_a_loss_bound_slows_down_on_a_path_that_is_too_slow(bed: Testbed, ticket: str) -> None:
-    bed.change(rate_bps="100Mbit", capacity_bytes="256K")
-    words = ("--rate", "200M", "-t", "3", "--payload", "1M", "--packet", "1472")
+    bed.change(rate_bps="50Mbit", capacity_bytes="128K")
+    words = ("--rate", "100M", "-t", "3", "--payload", "512K", "--packet", "1472")
     shares = []
     for bound in ((), ("--loss-bound", "2%")):
         sender = stream(run(bed, ticket, *words, *bound), 0)
