@@ -487,6 +487,41 @@ fn a_file_that_vanishes_or_may_not_be_read_fails_by_name_and_the_others_come() {
 }
 
 #[test]
+fn a_folder_that_vanishes_before_it_is_looked_into_fails_by_name_and_forbids_no_deletion() {
+    let top = tempfile::tempdir().unwrap();
+    // More names than fit between the walk and the other end, behind a folder that is looked into after them.
+    for number in 0..12_000 {
+        tree::put(top.path(), &format!("{number:05}"), b"");
+    }
+    for name in ["+gone/inside", "+stays/inside", "00000"] {
+        tree::put(top.path(), name, b"x");
+    }
+    let folder = top.path().join("+gone");
+    let manner = Manner {
+        is_fresh: false,
+        wants: Box::new(move |_, entry| {
+            if entry.path == b"00000" {
+                fs::remove_dir_all(&folder).unwrap();
+            }
+            Wants::All
+        }),
+        ..Manner::default()
+    };
+    let outcome = copy(&sources(top.path(), &[""]), 1, manner);
+    outcome.sent.outcome.as_ref().unwrap();
+    let failures = outcome.sent.report.failures.iter();
+    let lines: Vec<_> = failures
+        .map(|line| (line.path.as_str(), line.reason.as_deref()))
+        .collect();
+    assert_eq!(lines, [("+gone", Some("disappeared while it was copied"))]);
+    assert!(paths(&outcome).contains(&"+stays/inside".to_owned()));
+    assert!(
+        outcome.end.unwrap().1,
+        "what the source has no more forbids no deletion"
+    );
+}
+
+#[test]
 fn a_chunk_that_came_damaged_is_sent_again_three_times() {
     let top = tempfile::tempdir().unwrap();
     tree::put(top.path(), "small", b"content");

@@ -34,6 +34,15 @@ struct Seen {
 }
 
 impl Walker<'_> {
+    /// What a person is told of an error with `path`: what a folder had a moment ago disappeared, a source itself is missed.
+    pub(super) fn told(&self, origin: u32, path: &[u8], error: &io::Error) -> String {
+        let is_source = path.is_empty() || self.ground.sources.top(origin) == Some(path);
+        match error.kind() {
+            io::ErrorKind::NotFound if !is_source => VANISHED.to_owned(),
+            _ => why(error),
+        }
+    }
+
     /// Looks at `name` in the open folder and hands on what is taken; a way if it is a folder to look into.
     pub(super) fn look(
         &mut self,
@@ -71,7 +80,7 @@ impl Walker<'_> {
             FileKind::Link => match file::read_link(open, name) {
                 Ok(target) => What::Link(target.into()),
                 Err(error) => {
-                    self.unread(&path, Kind::Link, &why(&error));
+                    self.unread(&path, Kind::Link, &self.told(folder.origin, &path, &error));
                     return None;
                 }
             },
@@ -100,8 +109,7 @@ impl Walker<'_> {
                     io::ErrorKind::FileTooLarge => {
                         "has an unknown length, and more than 64 MiB when read".to_owned()
                     }
-                    io::ErrorKind::NotFound => VANISHED.to_owned(),
-                    _ => why(&error),
+                    _ => self.told(folder.origin, &path, &error),
                 };
                 self.unread(&path, Kind::File, &reason);
                 return None;
@@ -154,11 +162,8 @@ impl Walker<'_> {
         if path.len() > MAX_PATH_BYTES {
             return Err("has a path of more than 4096 bytes".to_owned());
         }
-        let told = |error: io::Error| match error.kind() {
-            io::ErrorKind::NotFound => VANISHED.to_owned(),
-            _ => why(&error),
-        };
-        let facts = file::stat_at(Some(open), name, false).map_err(told)?;
+        let facts =
+            file::stat_at(Some(open), name, false).map_err(|error| self.told(folder.origin, path, &error))?;
         if facts.kind != FileKind::Link || self.ground.spec.links != SymbolicLinks::Follow {
             let is_through_link = folder.is_through_link;
             return Ok(Seen {

@@ -26,8 +26,9 @@ use super::filter::Filters;
 use super::found::Found;
 use super::held::{Lengths, Room};
 use super::inspector::Inspector;
-use super::origin::{Sources, why};
+use super::origin::Sources;
 use super::run::{PAUSE, Run};
+use super::settle::VANISHED;
 use crate::Gauges;
 pub(super) use list::List;
 use names::Names;
@@ -304,7 +305,13 @@ impl Walker<'_> {
         let (mut listing, lineage, open) = match opened {
             Ok((listing, Ok(lineage), open)) => (listing, lineage, open),
             Ok((_, Err(circle), _)) => return self.unread(&folder.path, Kind::Folder, circle),
-            Err(error) => return self.unread(&folder.path, Kind::Folder, &why(&error)),
+            Err(error) => {
+                return self.unread(
+                    &folder.path,
+                    Kind::Folder,
+                    &self.told(folder.origin, &folder.path, &error),
+                );
+            }
         };
         let inside = Folder {
             origin: folder.origin,
@@ -326,7 +333,11 @@ impl Walker<'_> {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
-                    self.unread(&folder.path, Kind::Folder, &why(&error));
+                    self.unread(
+                        &folder.path,
+                        Kind::Folder,
+                        &self.told(folder.origin, &folder.path, &error),
+                    );
                     break;
                 }
             }
@@ -398,9 +409,12 @@ impl Walker<'_> {
         }))))
     }
 
-    /// Something that should be copied and cannot be read: nothing may be deleted on the strength of this walk.
+    /// Something that should be copied and cannot be read: nothing may be deleted on the strength of this walk, but if it is only
+    /// that the source has it no more.
     fn unread(&self, path: &[u8], kind: Kind, reason: &str) {
-        self.ground.is_whole.store(false, Ordering::Relaxed);
+        if reason != VANISHED {
+            self.ground.is_whole.store(false, Ordering::Relaxed);
+        }
         let path = if path.is_empty() { b"." } else { path };
         let driver = &self.ground.driver;
         driver.settle_unannounced(path, kind, FileStatus::Failed, reason);
