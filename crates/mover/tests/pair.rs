@@ -418,3 +418,63 @@ fn the_other_names_of_a_file_come_where_the_first_is_gone_or_changes() {
         }
     }
 }
+
+/// An access control list that gives one more user all rights (acl(5); linux/posix_acl_xattr.h: version, then tag, rights, id).
+fn list_for(user: u32) -> Vec<u8> {
+    let entries = [
+        (1_u16, 7_u16, u32::MAX),
+        (2, 7, user),
+        (4, 5, u32::MAX),
+        (16, 7, u32::MAX),
+        (32, 0, u32::MAX),
+    ];
+    let mut list = 2_u32.to_le_bytes().to_vec();
+    for (tag, rights, id) in entries {
+        list.extend(tag.to_le_bytes());
+        list.extend(rights.to_le_bytes());
+        list.extend(id.to_le_bytes());
+    }
+    list
+}
+
+fn attributes_of(path: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let file = fs::File::open(path).unwrap();
+    farline_sys::file::get_xattrs(std::os::fd::AsFd::as_fd(&file), |_| true, 65_536).unwrap()
+}
+
+fn give(path: &Path, name: &[u8], list: &[u8]) {
+    let file = fs::File::open(path).unwrap();
+    farline_sys::file::set_xattr(std::os::fd::AsFd::as_fd(&file), name, list).unwrap();
+}
+
+#[test]
+fn with_attributes_new_names_have_those_of_the_source_and_inherit_none() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for (name, bytes) in [
+        ("small", 100),
+        ("in/large", 3_000_000),
+        ("in/empty", 0),
+        ("in/own", 10),
+    ] {
+        tree::put(from.path(), name, &tree::content(bytes, 1));
+        tree::dress(&from.path().join(name), 0o640, 1_000_000_000, 0);
+    }
+    let (access, default) = (b"system.posix_acl_access", b"system.posix_acl_default");
+    give(&from.path().join("in/own"), access, &list_for(1111));
+    give(to.path(), default, &list_for(2222));
+    let spec = CopySpec {
+        xattrs: true,
+        ..spec(content_of(from.path()), to.path())
+    };
+    let ended = copy(&spec, 2, &Weather::fair());
+    ended.outcome.unwrap();
+    assert_eq!(ended.received.problems, Vec::<String>::new());
+    for name in ["small", "in", "in/large", "in/empty", "in/own"] {
+        let (there, wanted) = (to.path().join(name), from.path().join(name));
+        assert_eq!(attributes_of(&there), attributes_of(&wanted), "{name}");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&there), mode(&wanted), "{name}");
+    }
+    let again = copy(&spec, 2, &Weather::fair());
+    assert_eq!((again.received.updated.files, again.received.made), (0, 0));
+}

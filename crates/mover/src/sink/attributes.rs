@@ -39,7 +39,7 @@ pub struct Attributes<'a> {
 
 /// What is to be done about extended attributes.
 #[derive(Debug, Default)]
-struct XattrChanges<'a> {
+pub struct XattrChanges<'a> {
     set: Vec<&'a Xattr>,
     remove: Vec<Vec<u8>>,
 }
@@ -49,7 +49,11 @@ impl XattrChanges<'_> {
         self.set.is_empty() && self.remove.is_empty()
     }
 
-    fn apply(&self, destination: &Destination, file: BorrowedFd<'_>) -> io::Result<()> {
+    /// Sets what is to be set, says where that is not kept, and removes the others.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn apply(&self, destination: &Destination, file: BorrowedFd<'_>) -> io::Result<()> {
         for xattr in &self.set {
             destination.keep_xattrs(file, std::slice::from_ref(*xattr))?;
         }
@@ -217,23 +221,31 @@ impl Decider {
 }
 
 /// What makes the attributes of `file` those that are wanted, and no others of the kinds that copies take.
-fn xattr_changes<'a>(file: BorrowedFd<'_>, wanted: &'a [Xattr]) -> io::Result<XattrChanges<'a>> {
+///
+/// # Errors
+/// The kernel's.
+pub fn xattr_changes<'a>(file: BorrowedFd<'_>, wanted: &'a [Xattr]) -> io::Result<XattrChanges<'a>> {
+    let there = xattrs_of(file)?;
+    let is_wanted = |name: &[u8]| wanted.iter().any(|xattr| xattr.name == name);
+    Ok(XattrChanges {
+        set: wanted.iter().filter(|xattr| !there.contains(xattr)).collect(),
+        remove: there
+            .iter()
+            .filter(|xattr| !is_wanted(&xattr.name))
+            .map(|xattr| xattr.name.clone())
+            .collect(),
+    })
+}
+
+/// The attributes of `file` that copies take; none where the file system has no such thing.
+///
+/// # Errors
+/// The kernel's.
+pub fn xattrs_of(file: BorrowedFd<'_>) -> io::Result<Vec<Xattr>> {
     let there = match file::get_xattrs(file, takes_xattr, MOST_XATTR_BYTES) {
         Err(error) if file::is_lacking(&error) => Vec::new(),
         there => there?,
     };
-    let is_there = |xattr: &Xattr| {
-        there
-            .iter()
-            .any(|(name, value)| *name == xattr.name && *value == xattr.value)
-    };
-    let is_wanted = |name: &[u8]| wanted.iter().any(|xattr| xattr.name == name);
-    Ok(XattrChanges {
-        set: wanted.iter().filter(|xattr| !is_there(xattr)).collect(),
-        remove: there
-            .iter()
-            .filter(|(name, _)| !is_wanted(name))
-            .map(|(name, _)| name.clone())
-            .collect(),
-    })
+    let xattr = |(name, value)| Xattr { name, value };
+    Ok(there.into_iter().map(xattr).collect())
 }

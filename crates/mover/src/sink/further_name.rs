@@ -8,6 +8,7 @@ use farline_spec::{Attribute, Failure, FileStatus};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::able::synced;
+use super::attributes::{xattr_changes, xattrs_of};
 use super::decide::Verdict;
 use super::entry::Entry;
 use super::finalizer::Finalizer;
@@ -121,6 +122,10 @@ impl Finalizer {
             file::write_all_at(copy.as_fd(), part, offset)
         })?;
         file::flush(copy.as_fd())?;
+        if self.plan.spec.xattrs {
+            let xattrs = xattrs_of(old.as_fd())?;
+            xattr_changes(copy.as_fd(), &xattrs)?.apply(&self.destination, copy.as_fd())?;
+        }
         if self.plan.spec.times {
             self.destination.keep_time(copy.as_fd(), facts.mtime_ns)?;
         }

@@ -135,7 +135,7 @@ impl Answerer<'_> {
         let belongs = self.owner.belongs;
         let has_more = parts.plan.spec.times || parts.plan.spec.modes || parts.plan.spec.xattrs;
         let has_more = has_more || belongs != Belongs::default();
-        if !has_more || (!is_there && said.xattrs.is_empty()) {
+        if !has_more || (!is_there && !parts.plan.spec.xattrs) {
             return Ok(false);
         }
         let folder = folders.get(&said.path)?;

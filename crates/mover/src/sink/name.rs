@@ -12,6 +12,7 @@ use farline_sys::page_buffer::PAGE_BYTES;
 use tracing::{debug, debug_span};
 
 use super::able::synced;
+use super::attributes::xattr_changes;
 use super::entry::{Entry, Small};
 use super::finalizer::Finalizer;
 use super::partial::Partial;
@@ -123,7 +124,10 @@ impl Finalizer {
             let how = "the file system does not support flushing files to the device";
             self.destination.lose(Attribute::Sync, how, 1);
         }
-        self.destination.keep_xattrs(file, &entry.xattrs)?;
+        if self.plan.spec.xattrs {
+            // Not only those of the source: a new file inherits access control lists of the folder that it is made in.
+            xattr_changes(file, &entry.xattrs)?.apply(&self.destination, file)?;
+        }
         entry.belongs.give(file)?;
         if self.plan.spec.times {
             self.destination.keep_time(file, entry.source.mtime_ns)?;
