@@ -491,7 +491,7 @@ fn a_folder_that_vanishes_before_it_is_looked_into_fails_by_name_and_forbids_no_
     let top = tempfile::tempdir().unwrap();
     // More names than fit between the walk and the other end, behind a folder that is looked into after them.
     for number in 0..12_000 {
-        tree::put(top.path(), &format!("{number:05}"), b"");
+        tree::put(top.path(), format!("{number:05}"), b"");
     }
     for name in ["+gone/inside", "+stays/inside", "00000"] {
         tree::put(top.path(), name, b"x");

@@ -15,6 +15,7 @@ use super::delete::Deletion;
 use super::driver::Machine;
 use super::entry::Entry;
 use super::finalizer::Finalizer;
+use super::opened_top::OpenedTop;
 use super::owner::Belongs;
 use super::place::Folders;
 use super::plan::{Mode, Plan};
@@ -180,6 +181,7 @@ impl Closer {
         belongs
             .map_or(Ok(()), |belongs| belongs.give(base.as_fd()))
             .and_then(|()| self.finish_folder(base.as_fd(), with_mode, top.mode, top.mtime_ns))
+            .and_then(|()| site.opened.as_ref().map_or(Ok(()), OpenedTop::close))
             .err()
             .map(|error| format!("times and modes of the folder: {}", in_words(&error)))
     }

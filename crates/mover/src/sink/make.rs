@@ -13,6 +13,7 @@ use super::attributes::Attributes;
 use super::decide::Verdict;
 use super::entry::Entry;
 use super::name::named;
+use super::opened_top;
 use super::owner::Belongs;
 use super::place::word;
 use super::plan::Mode;
@@ -106,8 +107,13 @@ impl Answerer<'_> {
 
     /// Why nothing could be made at `path`, found out without making anything; nothing where its folder is not there yet.
     pub fn unwritable(&mut self, path: &[u8]) -> Option<String> {
-        let folder = self.folders.as_mut()?.get(split(path).0).ok()?;
+        let parent = split(path).0;
+        let folder = self.folders.as_mut()?.get(parent).ok()?;
         let error = file::check_writable(folder.as_fd()).err()?;
+        let is_opened = self.parts.destination.opens(parent) && opened_top::is_locked(folder.as_fd()).ok()?;
+        if is_opened {
+            return None;
+        }
         Some(format!("its folder at the destination: {}", in_words(&error)))
     }
 

@@ -61,6 +61,7 @@ mod lock;
 mod locked_folder;
 mod make;
 mod name;
+mod opened_top;
 mod outbox;
 mod owner;
 mod pack_workers;

@@ -18,6 +18,7 @@ use super::entry::Small;
 use super::fold;
 use super::journal::{Journal, Memory, Resumable};
 use super::make::OWNER;
+use super::opened_top::{self, OpenedTop};
 use super::owner::Belongs;
 use super::place::{self, DestinationLookup, Folders, MissingTarget, Reach};
 use super::plan::{Mode, Plan};
@@ -56,6 +57,8 @@ pub struct Site {
     pub fresh: bool,
     /// Whether this copy made the destination folder.
     pub is_new: bool,
+    /// The destination folder, where it had to be opened for its owner.
+    pub opened: Option<OpenedTop>,
     /// What the destination does not tell apart.
     pub fold: Fold,
     /// What is kept beside the files; only where files are.
@@ -88,6 +91,7 @@ impl Site {
             single,
             fresh,
             is_new: false,
+            opened: None,
             fold: Fold::NOTHING,
             kept: None,
         }
@@ -105,6 +109,7 @@ impl Site {
             single,
             fresh,
             is_new: false,
+            opened: None,
             fold: Fold::NOTHING,
             kept: Some(kept),
         }
@@ -223,6 +228,10 @@ impl Destination {
         }
         let outlook = self.outlook.lock().expect(POISONED).take();
         match outlook {
+            Some(DestinationLookup::Folder(folder)) if self.is_locked(folder.as_fd())? => {
+                *self.outlook.lock().expect(POISONED) = Some(DestinationLookup::Folder(folder));
+                Ok(false)
+            }
             Some(DestinationLookup::Folder(folder)) => {
                 let site = self.site_of(folder, None, false)?;
                 let fresh = site.fresh;
@@ -246,8 +255,13 @@ impl Destination {
         if self.site.get().is_some() {
             return Ok(());
         }
-        let Some(DestinationLookup::Name(vacancy)) = self.outlook.lock().expect(POISONED).take() else {
-            return Err(broken("an entry arrived before the destination was examined"));
+        let vacancy = match self.outlook.lock().expect(POISONED).take() {
+            Some(DestinationLookup::Name(vacancy)) => vacancy,
+            Some(DestinationLookup::Folder(folder)) => {
+                self.settle_site(self.locked_site(folder)?);
+                return Ok(());
+            }
+            None => return Err(broken("an entry arrived before the destination was examined")),
         };
         let fresh = vacancy.facts.is_none();
         let site = if place::is_one_file(&self.plan.spec, &first.path, &first.kind) {
@@ -266,10 +280,47 @@ impl Destination {
     /// As of [`Self::settle_by`].
     pub fn settle_as_folder(&self) -> Result<(), Failure> {
         let outlook = self.outlook.lock().expect(POISONED).take();
-        if let Some(DestinationLookup::Name(vacancy)) = outlook {
-            self.settle_site(self.folder_site(&vacancy)?);
+        match outlook {
+            Some(DestinationLookup::Name(vacancy)) => self.settle_site(self.folder_site(&vacancy)?),
+            Some(DestinationLookup::Folder(folder)) => self.settle_site(self.locked_site(folder)?),
+            None => {}
         }
         Ok(())
+    }
+
+    /// Whether the folder at `path` is opened for its owner if its bits forbid him to write: any that an entry is about, the
+    /// destination folder itself only if the source is like that.
+    pub fn opens(&self, path: &[u8]) -> bool {
+        let is_alike = || {
+            self.top
+                .get()
+                .is_some_and(|top| opened_top::forbids_writing(top.mode))
+        };
+        self.plan.spec.modes && (!path.is_empty() || is_alike())
+    }
+
+    /// Whether the destination folder may have to be opened first.
+    fn is_locked(&self, folder: BorrowedFd<'_>) -> Result<bool, Failure> {
+        if self.plan.mode != Mode::Real || !self.plan.spec.modes {
+            return Ok(false);
+        }
+        opened_top::is_locked(folder).map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &io::Error) -> Failure {
+        Failure::system(&format!("destination {}", self.plan.spec.destination), error)
+    }
+
+    /// Files go below a folder that is locked: it is open for this copy where the source's bits are such, too.
+    fn locked_site(&self, folder: OwnedFd) -> Result<Site, Failure> {
+        if !self.opens(b"") {
+            return self.site_of(folder, None, false);
+        }
+        let base = Arc::new(folder);
+        let opened = OpenedTop::new(&base).map_err(|error| self.failed(&error))?;
+        let mut site = self.site_at(base, None, false)?;
+        site.opened = Some(opened);
+        Ok(site)
     }
 
     fn settle_site(&self, site: Site) {
@@ -317,7 +368,7 @@ impl Destination {
         if self.plan.mode == Mode::Dry {
             return Ok(Site::bare(None, None, true));
         }
-        let explain = |error: io::Error| Failure::system(&what, &error);
+        let explain = |error: io::Error| self.failed(&error);
         let parent = vacancy.parent.as_fd();
         let mode = match self.top.get().filter(|_| self.plan.spec.modes) {
             Some(top) => top.mode & FOLDER_MODE | OWNER,
@@ -341,11 +392,17 @@ impl Destination {
         single: Option<(Vec<u8>, Vec<u8>)>,
         fresh: bool,
     ) -> Result<Site, Failure> {
-        let explain = |error: io::Error| {
-            Failure::system(&format!("destination {}", self.plan.spec.destination), &error)
-        };
-        let fresh = fresh || (single.is_none() && is_empty(folder.as_fd()).map_err(explain)?);
-        let base = Arc::new(folder);
+        self.site_at(Arc::new(folder), single, fresh)
+    }
+
+    fn site_at(
+        &self,
+        base: Arc<OwnedFd>,
+        single: Option<(Vec<u8>, Vec<u8>)>,
+        fresh: bool,
+    ) -> Result<Site, Failure> {
+        let explain = |error: io::Error| self.failed(&error);
+        let fresh = fresh || (single.is_none() && is_empty(base.as_fd()).map_err(explain)?);
         if self.plan.mode == Mode::Dry {
             let fold = fold::looked(base.as_fd());
             let mut site = Site::bare(Some(base), single, fresh);

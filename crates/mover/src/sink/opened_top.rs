@@ -1,0 +1,73 @@
+//! A destination folder whose own permission bits forbid its owner to write, as those of a read-only source do: it is open
+//! while a copy is at work, and as it was when that ends.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use farline_sys::{file, process};
+
+use super::make::OWNER;
+
+/// Whether nothing can be put into `folder`, and only because of the bits that this user gave it.
+///
+/// # Errors
+/// The kernel's.
+pub fn is_locked(folder: BorrowedFd<'_>) -> io::Result<bool> {
+    let is_denied =
+        file::check_writable(folder).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
+    if !is_denied {
+        return Ok(false);
+    }
+    let facts = file::stat_fd(folder)?;
+    Ok(facts.user == process::user() && forbids_writing(facts.mode))
+}
+
+/// Whether bits forbid the owner of a folder to put anything into it.
+pub const fn forbids_writing(mode: u32) -> bool {
+    mode & OWNER != OWNER
+}
+
+/// A folder that its owner may write to for a while.
+#[derive(Debug)]
+pub struct OpenedTop {
+    folder: Arc<OwnedFd>,
+    /// The bits that it had.
+    mode: u32,
+    is_closed: AtomicBool,
+}
+
+impl OpenedTop {
+    /// Gives the owner of `folder` all rights to it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn new(folder: &Arc<OwnedFd>) -> io::Result<Self> {
+        let mode = file::stat_fd(folder.as_fd())?.mode;
+        file::set_mode(folder.as_fd(), mode | OWNER)?;
+        Ok(Self {
+            folder: Arc::clone(folder),
+            mode,
+            is_closed: AtomicBool::new(false),
+        })
+    }
+
+    /// Gives it the bits that it had.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn close(&self) -> io::Result<()> {
+        match self.is_closed.swap(true, Ordering::Relaxed) {
+            true => Ok(()),
+            false => file::set_mode(self.folder.as_fd(), self.mode),
+        }
+    }
+}
+
+impl Drop for OpenedTop {
+    fn drop(&mut self) {
+        // A copy that ends early has said why; nobody hears of this.
+        let _ = self.close();
+    }
+}

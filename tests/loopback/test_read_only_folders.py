@@ -1,0 +1,112 @@
+"""Copies of folders that their owner may not write to: an archive that was made read-only."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.serving import FARLINE, environment
+
+AS_A_USER = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search,-fowner")
+"""Root writes to any folder, unless it may not be what root is."""
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("setpriv") is None, reason="needs setpriv of util-linux"
+)
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Iterator[Path]:
+    """A folder with files and a folder, all read-only."""
+    folder = tmp_path / "archive"
+    (folder / "2026").mkdir(parents=True)
+    for name in ("index", "2026/data"):
+        (folder / name).write_text(name)
+    lock(folder)
+    yield folder
+    for path in (tmp_path, *tmp_path.rglob("*")):
+        if path.is_dir():
+            path.chmod(0o755)
+
+
+def lock(folder: Path) -> None:
+    for path in (folder / "2026", folder):
+        path.chmod(0o555)
+
+
+def add(folder: Path) -> None:
+    """A file more, at the top and below."""
+    for part in (folder, folder / "2026"):
+        part.chmod(0o755)
+        (part / "more").write_text("more")
+    lock(folder)
+
+
+def copy(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*AS_A_USER, *FARLINE, "copy", "--no-store", "--no-progress", *words],
+        env=environment(tmp_path), text=True, capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def modes(folder: Path) -> list[int]:
+    return [path.stat().st_mode & 0o7777 for path in (folder, folder / "2026")]
+
+
+def test_a_read_only_folder_is_copied_again_and_stays_read_only(
+    tmp_path: Path, archive: Path
+) -> None:
+    target = tmp_path / "target"
+    words = (f"{archive}/", str(target))
+    first = copy(tmp_path, *words)
+    assert first.returncode == 0, first.stderr
+    for changed in (False, True):
+        if changed:
+            add(archive)
+        tried = copy(tmp_path, "-n", "--json", *words)
+        assert tried.returncode == 0, tried.stderr
+        report = json.loads(tried.stdout)["copy"]
+        assert report["copied"]["files"] == (2 if changed else 0)
+        assert report["failed"]["files"] == 0
+        done = copy(tmp_path, *words)
+        assert done.returncode == 0, done.stderr
+        assert modes(target) == [0o555, 0o555]
+        assert not (target / ".farline-partial").exists()
+    assert (target / "more").read_text() == (target / "2026" / "more").read_text() == "more"
+    assert target.stat().st_mtime_ns == archive.stat().st_mtime_ns
+
+
+def test_a_folder_that_its_owner_locked_himself_stays_locked(tmp_path: Path, archive: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    for part in (archive, archive / "2026"):
+        part.chmod(0o755)
+    target.chmod(0o555)
+    for words in ((f"{archive}/",), (str(archive / "index"),), (str(archive),)):
+        done = copy(tmp_path, *words, f"{target}/")
+        assert done.returncode != 0
+        assert "ermission denied" in done.stderr and len(done.stderr.splitlines()) == 1
+        assert target.stat().st_mode & 0o777 == 0o555 and not list(target.iterdir())
+
+
+def test_a_read_only_folder_is_as_it_was_after_a_copy_that_fails(
+    tmp_path: Path, archive: Path
+) -> None:
+    target = tmp_path / "target"
+    words = (f"{archive}/", str(target))
+    assert copy(tmp_path, *words).returncode == 0
+    add(archive)
+    done = copy(tmp_path, "--max-delete", "1", "--delete", *words)
+    assert done.returncode == 0, done.stderr
+    target.chmod(0o755)
+    (target / "more").unlink()
+    (target / "more" / "inside").mkdir(parents=True)
+    target.chmod(0o555)
+    done = copy(tmp_path, *words)
+    assert done.returncode == 23, done.stderr
+    assert modes(target) == [0o555, 0o555]
