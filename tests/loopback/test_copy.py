@@ -192,7 +192,7 @@ def test_what_makes_way_counts_among_what_is_deleted(tmp_path: Path) -> None:
     done = farline(tmp_path, "copy", *words, "--max-delete=2", "--json")
     assert done.returncode == 23
     [problem] = json.loads(done.stdout)["copy"]["problems"]
-    assert problem.startswith("nothing but what made way was deleted: 3 names to delete")
+    assert problem.startswith("only what --force replaced was deleted: 3 names to delete")
     assert (target / "extra").exists()
 
 

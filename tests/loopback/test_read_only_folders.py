@@ -110,3 +110,46 @@ def test_a_read_only_folder_is_as_it_was_after_a_copy_that_fails(
     done = copy(tmp_path, *words)
     assert done.returncode == 23, done.stderr
     assert modes(target) == [0o555, 0o555]
+
+
+def test_read_only_folders_that_the_source_has_not_are_deleted(
+    tmp_path: Path, archive: Path
+) -> None:
+    target = tmp_path / "target"
+    words = (f"{archive}/", str(target))
+    assert copy(tmp_path, *words).returncode == 0
+    target.chmod(0o755)
+    shutil.copytree(archive, target / "old")
+    target.chmod(0o555)
+    assert modes(target / "old") == [0o555, 0o555]
+    done = copy(tmp_path, "--delete", "--max-delete", "4", *words)
+    assert done.returncode == 0, done.stderr
+    assert not (target / "old").exists()
+    assert modes(target) == [0o555, 0o555]
+
+
+def test_what_a_folder_that_stays_forbids_is_not_deleted(tmp_path: Path, archive: Path) -> None:
+    target = tmp_path / "target"
+    for part in (archive, archive / "2026"):
+        part.chmod(0o755)
+    shutil.copytree(archive, target)
+    (target / "2026" / "old").touch()
+    (target / "2026").chmod(0o555)
+    words = ("--no-modes", "--delete", "--max-delete", "4", f"{archive}/", str(target))
+    done = copy(tmp_path, *words)
+    assert done.returncode == 23 and "2026/old was not deleted: permission denied" in done.stderr
+    assert (target / "2026" / "old").exists()
+    assert modes(target)[1] == 0o555
+
+
+def test_a_read_only_folder_makes_way_under_force(tmp_path: Path, archive: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.mkdir()
+    target.mkdir()
+    (source / "x").write_text("a file")
+    shutil.copytree(archive, target / "x")
+    words = ("--force", "--overwrite", "always", f"{source}/", f"{target}/")
+    done = copy(tmp_path, *words)
+    assert done.returncode == 0, done.stderr
+    assert (target / "x").read_text() == "a file"
+    assert sorted(path.name for path in target.iterdir()) == ["x"]

@@ -10,12 +10,12 @@ use farline_spec::{Attribute, Failure};
 use farline_sys::file::OpenFlags;
 use tracing::debug;
 
+use super::ajar::Ajar;
 use super::attributes::FOLDER_BITS;
 use super::delete::Deletion;
 use super::driver::Machine;
 use super::entry::Entry;
 use super::finalizer::Finalizer;
-use super::opened_top::OpenedTop;
 use super::owner::Belongs;
 use super::place::Folders;
 use super::plan::{Mode, Plan};
@@ -181,7 +181,7 @@ impl Closer {
         belongs
             .map_or(Ok(()), |belongs| belongs.give(base.as_fd()))
             .and_then(|()| self.finish_folder(base.as_fd(), with_mode, top.mode, top.mtime_ns))
-            .and_then(|()| site.opened.as_ref().map_or(Ok(()), OpenedTop::close))
+            .and_then(|()| site.opened.as_ref().map_or(Ok(()), Ajar::close))
             .err()
             .map(|error| format!("times and modes of the folder: {}", in_words(&error)))
     }

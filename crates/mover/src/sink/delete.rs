@@ -10,6 +10,7 @@ use farline_proto::copy::naming::deletion;
 use farline_spec::{Failure, FileKind as Kind, FileStatus};
 use farline_sys::file::{self, FileKind, OpenFlags};
 
+use super::ajar;
 use super::driver::Machine;
 use super::place::Folders;
 use super::plan::{Mode, Plan};
@@ -134,7 +135,7 @@ impl Deletion {
             Ok(()) => self.remove_all(folders, &found),
             Err(reason) if displaced > 0 => Ok(vec![reason.replacen(
                 "nothing was",
-                "nothing but what made way was",
+                "only what --force replaced was",
                 1,
             )]),
             Err(reason) => Ok(vec![reason]),
@@ -143,11 +144,14 @@ impl Deletion {
 
     fn remove_all(&self, folders: &Folders, found: &Extraneous) -> Result<Vec<String>, Failure> {
         let mut problems = Vec::new();
+        let is_folder = |kind: Kind| kind == Kind::Folder;
+        let gone = found.names.iter().filter(|(_, kind)| is_folder(*kind));
+        let gone: HashSet<&[u8]> = gone.map(|(path, _)| path.as_slice()).collect();
         for (path, kind) in found.names.iter().rev() {
             self.run.check()?;
             self.run.beat();
             if self.plan.mode == Mode::Real
-                && let Err(error) = remove(folders, path, *kind)
+                && let Err(error) = remove(folders, path, *kind, gone.contains(split(path).0))
             {
                 let path = path_text::to_text(path);
                 problems.push(format!("{path} was not deleted: {}", in_words(&error)));
@@ -253,12 +257,17 @@ impl Extraneous {
     }
 }
 
-fn remove(folders: &Folders, path: &[u8], kind: Kind) -> io::Result<()> {
+/// Removes one name; from a folder that goes, too, even if its bits forbid its owner to write.
+fn remove(folders: &Folders, path: &[u8], kind: Kind, from_gone: bool) -> io::Result<()> {
     let (parent, name) = split(path);
     let parent = folders.open(parent, OpenFlags::READ | OpenFlags::FOLDER)?;
-    match kind {
+    let remove = || match kind {
         Kind::Folder => file::remove_folder(parent.as_fd(), name),
         _ => file::unlink(parent.as_fd(), name),
+    };
+    match from_gone {
+        true => ajar::opened(parent.as_fd(), remove),
+        false => remove(),
     }
 }
 

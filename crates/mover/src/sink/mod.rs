@@ -37,6 +37,7 @@
 
 mod able;
 mod across;
+mod ajar;
 mod answer;
 mod attributes;
 mod catalogue;
@@ -61,7 +62,6 @@ mod lock;
 mod locked_folder;
 mod make;
 mod name;
-mod opened_top;
 mod outbox;
 mod owner;
 mod pack_workers;

@@ -13,12 +13,12 @@ use tracing::debug;
 
 use super::NAMERS;
 use super::able::{Able, Losses};
+use super::ajar::{self, Ajar};
 use super::clock::Clock;
 use super::entry::Small;
 use super::fold;
 use super::journal::{Journal, Memory, Resumable};
 use super::make::OWNER;
-use super::opened_top::{self, OpenedTop};
 use super::owner::Belongs;
 use super::place::{self, DestinationLookup, Folders, MissingTarget, Reach};
 use super::plan::{Mode, Plan};
@@ -58,7 +58,7 @@ pub struct Site {
     /// Whether this copy made the destination folder.
     pub is_new: bool,
     /// The destination folder, where it had to be opened for its owner.
-    pub opened: Option<OpenedTop>,
+    pub opened: Option<Ajar>,
     /// What the destination does not tell apart.
     pub fold: Fold,
     /// What is kept beside the files; only where files are.
@@ -291,11 +291,7 @@ impl Destination {
     /// Whether the folder at `path` is opened for its owner if its bits forbid him to write: any that an entry is about, the
     /// destination folder itself only if the source is like that.
     pub fn opens(&self, path: &[u8]) -> bool {
-        let is_alike = || {
-            self.top
-                .get()
-                .is_some_and(|top| opened_top::forbids_writing(top.mode))
-        };
+        let is_alike = || self.top.get().is_some_and(|top| ajar::forbids_writing(top.mode));
         self.plan.spec.modes && (!path.is_empty() || is_alike())
     }
 
@@ -304,7 +300,7 @@ impl Destination {
         if self.plan.mode != Mode::Real || !self.plan.spec.modes {
             return Ok(false);
         }
-        opened_top::is_locked(folder).map_err(|error| self.failed(&error))
+        ajar::is_locked(folder).map_err(|error| self.failed(&error))
     }
 
     fn failed(&self, error: &io::Error) -> Failure {
@@ -317,7 +313,7 @@ impl Destination {
             return self.site_of(folder, None, false);
         }
         let base = Arc::new(folder);
-        let opened = OpenedTop::new(&base).map_err(|error| self.failed(&error))?;
+        let opened = Ajar::new(&base).map_err(|error| self.failed(&error))?;
         let mut site = self.site_at(base, None, false)?;
         site.opened = Some(opened);
         Ok(site)

@@ -11,6 +11,7 @@ use farline_proto::copy::receiver::replacement;
 use farline_spec::{FileKind as Kind, Overwrite, SyncLevel};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
+use super::ajar;
 use super::decide::Verdict;
 use super::place::{Folders, word};
 use super::plan::{Mode, Plan};
@@ -18,6 +19,7 @@ use super::remembered::Remembered;
 use super::run::Run;
 use super::site::Destination;
 use super::words::{POISONED, Problems, in_words};
+use crate::root::split;
 use crate::source::filter::Filters;
 
 /// Names of one folder that makes way, at most.
@@ -140,12 +142,19 @@ impl Way {
             removed => return removed.and_then(|()| put()),
         }
         let aside = staging.new_name();
-        file::rename(folder, name, staging.fd(), &aside, false)?;
+        match self.set_aside(folder, name, &aside) {
+            // A folder of a lower layer of an overlay cannot be moved.
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                self.remove_below(folder, name, path)?;
+                return put();
+            }
+            moved => moved?,
+        }
         if let Err(error) = put() {
             file::rename(staging.fd(), &aside, folder, name, false)?;
             return Err(error);
         }
-        if let Err(error) = self.remove_aside(&aside, path) {
+        if let Err(error) = self.remove_below(staging.fd(), &aside, path) {
             let what = format!(
                 "deleting the contents of the folder with its name: {}",
                 in_words(&error)
@@ -155,15 +164,34 @@ impl Way {
         Ok(())
     }
 
-    /// Deletes the folder that was set aside for the name `path`, with all that is in it.
-    fn remove_aside(&self, aside: &[u8], path: &[u8]) -> io::Result<()> {
+    /// Moves a folder that makes way into the staging folder. Its own bits may forbid that: its `..` changes.
+    fn set_aside(&self, folder: BorrowedFd<'_>, name: &[u8], aside: &[u8]) -> io::Result<()> {
+        let moved = file::open_without_links(folder, name, OpenFlags::READ | OpenFlags::FOLDER, 0)?;
         let staging = self.destination.site().kept().staging.fd();
-        let names = self.tree_below(staging, aside, path)?;
+        ajar::opened(moved.as_fd(), || {
+            file::rename(folder, name, staging, aside, false)
+        })
+    }
+
+    /// Deletes the folder `at` below `from`, which made way for the name `path`, with all that is in it.
+    fn remove_below(&self, from: BorrowedFd<'_>, at: &[u8], path: &[u8]) -> io::Result<()> {
+        let names = self.tree_below(from, at, path)?;
         for (below, kind) in names.iter().rev() {
-            let moved = [aside, &below[path.len()..]].concat();
-            match kind {
-                Kind::Folder => file::remove_folder(staging, &moved)?,
-                _ => file::unlink(staging, &moved)?,
+            let there = [at, &below[path.len()..]].concat();
+            let (parent, name) = split(&there);
+            let parent = if parent.is_empty() {
+                b".".as_slice()
+            } else {
+                parent
+            };
+            let parent = file::open_without_links(from, parent, OpenFlags::READ | OpenFlags::FOLDER, 0)?;
+            let remove = || match kind {
+                Kind::Folder => file::remove_folder(parent.as_fd(), name),
+                _ => file::unlink(parent.as_fd(), name),
+            };
+            match below.len() == path.len() {
+                true => remove()?,
+                false => ajar::opened(parent.as_fd(), remove)?,
             }
         }
         self.displaced.lock().expect(POISONED).extend(names);

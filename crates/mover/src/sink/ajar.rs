@@ -1,5 +1,5 @@
-//! A destination folder whose own permission bits forbid its owner to write, as those of a read-only source do: it is open
-//! while a copy is at work, and as it was when that ends.
+//! Folders whose own permission bits forbid their owner to write, as those of a read-only source do: open while a copy works in
+//! them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,21 +24,36 @@ pub fn is_locked(folder: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(facts.user == process::user() && forbids_writing(facts.mode))
 }
 
+/// Does what changes the names in `folder`; if its bits alone forbid that, they allow it from now on.
+///
+/// # Errors
+/// The kernel's.
+pub fn opened<T>(folder: BorrowedFd<'_>, act: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    match act() {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_locked(folder)? => {
+            let mode = file::stat_fd(folder)?.mode;
+            file::set_mode(folder, mode | OWNER)?;
+            act()
+        }
+        done => done,
+    }
+}
+
 /// Whether bits forbid the owner of a folder to put anything into it.
 pub const fn forbids_writing(mode: u32) -> bool {
     mode & OWNER != OWNER
 }
 
-/// A folder that its owner may write to for a while.
+/// A folder that its owner may write to until this is closed.
 #[derive(Debug)]
-pub struct OpenedTop {
+pub struct Ajar {
     folder: Arc<OwnedFd>,
     /// The bits that it had.
     mode: u32,
     is_closed: AtomicBool,
 }
 
-impl OpenedTop {
+impl Ajar {
     /// Gives the owner of `folder` all rights to it.
     ///
     /// # Errors
@@ -65,7 +80,7 @@ impl OpenedTop {
     }
 }
 
-impl Drop for OpenedTop {
+impl Drop for Ajar {
     fn drop(&mut self) {
         // A copy that ends early has said why; nobody hears of this.
         let _ = self.close();
