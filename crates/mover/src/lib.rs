@@ -26,6 +26,7 @@ mod names;
 pub mod path_text;
 mod receipt;
 mod request;
+mod reserved;
 mod root;
 pub mod sink;
 pub mod source;

@@ -9,7 +9,8 @@ use farline_sys::file::{self, OpenFlags};
 use super::able::synced;
 use super::entry::Entry;
 use super::finalizer::Finalizer;
-use super::staging::{STAGING_NAME, lengthen};
+use super::staging::lengthen;
+use crate::reserved::STAGING;
 use crate::root::split;
 
 /// What is copied at once.
@@ -34,7 +35,7 @@ impl Finalizer {
         }
         let staging = &self.destination.site().kept().staging;
         let process = format!("-{}-", std::process::id()).into_bytes();
-        let new = [STAGING_NAME, &process, &staging.new_name()].concat();
+        let new = [STAGING, &process, &staging.new_name()].concat();
         let flags = OpenFlags::READ_WRITE | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
         let copy = file::open_beneath(folder, &new, flags, 0o600)?;
         let name = split(&entry.source.path).1;

@@ -18,12 +18,12 @@ use super::remembered::Remembered;
 use super::run::Run;
 use super::settle::Ledger;
 use super::site::Destination;
-use super::staging::STAGING_NAME;
 use super::way::Way;
 use super::words::in_words;
 use crate::message::Feedback;
 use crate::path_text;
 use crate::receipt::line;
+use crate::reserved::is_staging;
 use crate::root::split;
 use crate::source::filter::Filters;
 
@@ -204,7 +204,7 @@ impl Deletion {
         for listed in file::list(folder.as_fd())? {
             let listed = listed?;
             // Below a folder of the sources it is that of another copy, which may be under way.
-            if listed.name == STAGING_NAME && (is_top || visit.is_seen) {
+            if is_staging(&listed.name) && (is_top || visit.is_seen) {
                 continue;
             }
             let mut path = visit.path.clone();

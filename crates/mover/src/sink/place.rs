@@ -9,8 +9,8 @@ use farline_spec::{CopySpec, Failure, FailureKind, kernel_words};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::name::named;
-use super::staging::STAGING_NAME;
 use crate::message::{EntryKind, MAX_PATH_BYTES};
+use crate::reserved::is_staging;
 use crate::root::{LEADS_OUT, is_link_loop, split};
 use crate::{Root, path_text};
 
@@ -133,7 +133,7 @@ pub fn refusal(path: &[u8]) -> Option<&'static str> {
         return Some("a path cannot contain a zero byte");
     }
     let mut names = path.split(|byte| *byte == b'/');
-    if names.clone().next() == Some(STAGING_NAME) {
+    if names.clone().next().is_some_and(is_staging) {
         return Some(".farline-partial is reserved for incomplete files");
     }
     if names.clone().any(|name| matches!(name, b"" | b"." | b"..")) {

@@ -22,10 +22,11 @@ use super::make::OWNER;
 use super::owner::Belongs;
 use super::place::{self, DestinationLookup, Folders, MissingTarget, Reach};
 use super::plan::{Mode, Plan};
-use super::staging::{self, STAGING_NAME, Staging, copy_key};
+use super::staging::{self, Staging, copy_key};
 use super::words::{POISONED, broken};
 use crate::Root;
 use crate::message::{Entry, Top};
+use crate::reserved::is_staging;
 
 const FOLDER_MODE: u32 = 0o777;
 
@@ -446,7 +447,7 @@ impl Destination {
 
 fn is_empty(folder: BorrowedFd<'_>) -> io::Result<bool> {
     for listed in file::list(folder)? {
-        if listed?.name != STAGING_NAME {
+        if !is_staging(&listed?.name) {
             return Ok(false);
         }
     }

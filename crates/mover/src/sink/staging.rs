@@ -1,4 +1,5 @@
 //! `.farline-partial/KEY/` in the destination folder: what is not yet whole, the journal, and the lock that keeps two copies apart.
+//! Where another user's copy has that name, or something that is no folder: `.farline-partial.USER/KEY/`, by the user's number.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use farline_spec::{CopySpec, Failure, FailureKind};
 use farline_sys::file::{self, OpenFlags};
+use farline_sys::process;
 
 use super::able::synced;
 use super::fold;
@@ -17,9 +19,8 @@ use super::journal::{self, Journal, Memory, SHARED_ID, Source, shared_id, sixtee
 use super::lock::Lock;
 use super::locked_folder::{LOCK, LockedFolder, NotLocked, locked, made_folder, opened_folder};
 use super::partial::Partial;
+use crate::reserved::{STAGING, staging_of};
 
-/// The folder that no copy takes or makes as one of its own.
-pub const STAGING_NAME: &[u8] = b".farline-partial";
 const JOURNAL: &[u8] = b"journal";
 const NEW_JOURNAL: &[u8] = b"journal.new";
 /// What the folders of parts of a copy are called before their number.
@@ -65,8 +66,9 @@ pub fn copy_key(spec: &CopySpec, origin: &str) -> [u8; 16] {
 /// The folder of one copy, locked.
 #[derive(Debug)]
 pub struct Staging {
-    /// `.farline-partial`.
+    /// `.farline-partial`, or what stands for it.
     top: OwnedFd,
+    top_name: Vec<u8>,
     folder: OwnedFd,
     key: [u8; 16],
     key_text: String,
@@ -79,8 +81,11 @@ pub struct Staging {
 
 /// Whether the copy `key` left something below `folder`.
 pub fn is_there(folder: BorrowedFd<'_>, key: &[u8; 16]) -> bool {
-    let path = [STAGING_NAME, b"/", text_of(key).as_bytes()].concat();
-    file::stat_at(Some(folder), &path, false).is_ok()
+    let is_below = |top: &[u8]| {
+        let path = [top, b"/", text_of(key).as_bytes()].concat();
+        file::stat_at(Some(folder), &path, false).is_ok()
+    };
+    is_below(STAGING) || is_below(&staging_of(process::user()))
 }
 
 impl Staging {
@@ -99,10 +104,16 @@ impl Staging {
                 )
             })?;
             match opened {
-                Ok(Opened { top, own, whole }) => {
+                Ok(Opened {
+                    top,
+                    top_name,
+                    own,
+                    whole,
+                }) => {
                     let (whole, whole_lock) = whole.map(|whole| (whole.folder, whole.lock)).unzip();
                     return Ok(Self {
                         top,
+                        top_name,
                         folder: own.folder,
                         key,
                         key_text,
@@ -389,7 +400,7 @@ impl Staging {
         // Some file systems keep what is removed while it is open under another name beside it, until it is closed.
         self.release();
         self.remove_when_empty(self.top.as_fd(), self.key_text.as_bytes(), &self.folder)?;
-        match file::remove_folder(base, STAGING_NAME) {
+        match file::remove_folder(base, &self.top_name) {
             // Another copy is in it.
             Err(error) if is_not_empty(&error) => Ok(()),
             removed => removed,
@@ -429,26 +440,57 @@ fn is_in_use(folder: BorrowedFd<'_>) -> bool {
 
 /// The folders of one session, locked.
 struct Opened {
-    /// `.farline-partial`.
+    /// `.farline-partial`, or what stands for it.
     top: OwnedFd,
+    top_name: Vec<u8>,
     own: LockedFolder,
     /// Of a part: that of the whole copy.
     whole: Option<LockedFolder>,
 }
 
 fn opened(base: BorrowedFd<'_>, key: &[u8], part: Option<u32>) -> io::Result<Result<Opened, NotLocked>> {
-    let top = made_folder(base, STAGING_NAME)?;
+    let (top_name, top) = made_top(base)?;
     let whole = match locked(top.as_fd(), key, part.is_some())? {
         Ok(whole) => whole,
         Err(why) => return Ok(Err(why)),
     };
     let Some(part) = part else {
         let (own, whole) = (whole, None);
-        return Ok(Ok(Opened { top, own, whole }));
+        return Ok(Ok(Opened {
+            top,
+            top_name,
+            own,
+            whole,
+        }));
     };
     let own = locked(whole.folder.as_fd(), &part_name(part), false)?;
     let whole = Some(whole);
-    Ok(own.map(|own| Opened { top, own, whole }))
+    Ok(own.map(|own| Opened {
+        top,
+        top_name,
+        own,
+        whole,
+    }))
+}
+
+/// The folder that folders of copies are in, and its name: one of this user's own where the other is closed to him.
+fn made_top(base: BorrowedFd<'_>) -> io::Result<(Vec<u8>, OwnedFd)> {
+    let made = made_folder(base, STAGING).and_then(|top| file::check_writable(top.as_fd()).map(|()| top));
+    match made {
+        Err(error) if is_others(base, &error) => {
+            let name = staging_of(process::user());
+            let top = made_folder(base, &name)?;
+            Ok((name, top))
+        }
+        made => Ok((STAGING.to_vec(), made?)),
+    }
+}
+
+/// Whether the name stands for what this user cannot work in: another user's folder, or no folder.
+fn is_others(base: BorrowedFd<'_>, error: &io::Error) -> bool {
+    let is_closed = error.kind() == io::ErrorKind::PermissionDenied;
+    let there = file::stat_at(Some(base), STAGING, false);
+    there.is_ok_and(|facts| is_closed || facts.kind != file::FileKind::Folder)
 }
 
 fn part_name(part: u32) -> Vec<u8> {
@@ -497,7 +539,7 @@ fn names_of(id: u64, path: &[u8]) -> [Vec<u8>; 2] {
 
 /// What the folder is called in a line for people.
 pub fn shown_name() -> String {
-    String::from_utf8_lossy(STAGING_NAME).into_owned()
+    String::from_utf8_lossy(STAGING).into_owned()
 }
 
 fn partial_name(id: u64, path: &[u8]) -> Vec<u8> {

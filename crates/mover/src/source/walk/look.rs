@@ -9,14 +9,12 @@ use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::{Folder, Walker};
 use crate::message::MAX_PATH_BYTES;
+use crate::reserved::is_staging;
 use crate::source::found::{Found, What};
 use crate::source::held::{Held, Lengths};
 use crate::source::origin::{is_link_loop, why};
 use crate::source::settle::VANISHED;
 use crate::source::steady;
-
-/// Folder of unfinished copies; never part of another copy.
-const STAGING: &[u8] = b".farline-partial";
 
 /// Why a folder is left out.
 pub(super) const NOT_RECURSIVE: &str = "is a folder, but the copy is not recursive";
@@ -184,7 +182,7 @@ impl Walker<'_> {
     }
 
     fn folder(&mut self, folder: &Folder, seen: &Seen, name: &[u8], path: Vec<u8>) -> Option<Way> {
-        if name == STAGING {
+        if is_staging(name) {
             self.skip(&path, Kind::Folder, "contains incomplete copies");
             return None;
         }
