@@ -336,7 +336,7 @@ fn is_true_reason(reason: &str) -> bool {
         "is no longer a file",
         "no such file or folder",
     ];
-    REASONS.contains(&reason) || reason.contains("--overwrite different") || reason.ends_with("is not older")
+    REASONS.contains(&reason) || reason.contains("--overwrite different") || reason.ends_with("is newer")
 }
 
 fn check(case: &Case) {

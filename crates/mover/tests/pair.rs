@@ -419,6 +419,36 @@ fn the_other_names_of_a_file_come_where_the_first_is_gone_or_changes() {
     }
 }
 
+#[test]
+fn names_that_a_copy_without_hard_links_made_become_names_of_one_file() {
+    let top = tempfile::tempdir().unwrap();
+    let spec = CopySpec {
+        hard_links: false,
+        ..three_names(top.path())
+    };
+    let inodes = || ["a", "b", "c"].map(|name| fs::metadata(top.path().join("d").join(name)).unwrap().ino());
+    copy(&spec, 2, &Weather::fair()).outcome.unwrap();
+    let [first, second, _] = inodes();
+    assert_ne!(first, second);
+    // What is not the same file as the source has stays: nothing may be overwritten.
+    tree::put(&top.path().join("d"), "c", b"somebody's");
+    for (dry_run, made) in [(true, 1), (false, 1), (true, 0), (false, 0)] {
+        let spec = CopySpec {
+            hard_links: true,
+            dry_run,
+            ..spec.clone()
+        };
+        let ended = copy(&spec, 2, &Weather::fair());
+        ended.outcome.unwrap();
+        let report = ended.received;
+        assert_eq!((report.made, report.present.files), (made, 1), "{dry_run}");
+        assert_eq!((report.failed.files, report.failures[0].path.as_str()), (1, "c"));
+    }
+    let [first, second, third] = inodes();
+    assert!(first == second && second != third);
+    assert_eq!(fs::read(top.path().join("d/c")).unwrap(), b"somebody's");
+}
+
 /// An access control list that gives one more user all rights (acl(5); linux/posix_acl_xattr.h: version, then tag, rights, id).
 fn list_for(user: u32) -> Vec<u8> {
     let entries = [

@@ -37,7 +37,7 @@ const MAX_ORIGIN_BYTES: usize = 64;
 pub enum Overwrite {
     /// One that the sync level calls different is left alone and named as failed.
     Never,
-    /// One that is older than the source is replaced; a newer one is left alone and named as failed.
+    /// One that is newer than the source is left alone and named as failed; others that differ are replaced.
     Older,
     /// One that the sync level calls different is replaced.
     Different,

@@ -19,7 +19,7 @@ use super::remembered::Remembered;
 use super::settle::Ledger;
 use super::site::Destination;
 use super::way::Way;
-use super::words::{Problems, one_line};
+use super::words::{Problems, in_words, one_line};
 use crate::message::{self, EntryKind, Proved, Wants};
 use crate::path_text::Shown;
 use crate::receipt::line;
@@ -178,10 +178,6 @@ impl<'a> Answerer<'a> {
             let reason = "a further name of what is no file of this copy".to_owned();
             return self.refuse(&said.path, Kind::HardLink, 0, reason);
         };
-        if parts.plan.mode == Mode::Dry {
-            let line = line(&said.path, Kind::HardLink, FileStatus::WouldCopy, 0);
-            return self.settle(line, Wants::Made);
-        }
         let source = Source {
             path: said.path,
             bytes: 0,
@@ -191,12 +187,33 @@ impl<'a> Answerer<'a> {
         let mut entry = Entry::new(number, source, said.mode, Vec::new());
         let of = path_key(&target);
         entry.link_to = Some(target);
+        if parts.plan.mode == Mode::Dry {
+            return self.would_link(&entry);
+        }
         self.looked(Looked::FurtherName {
             facts_bytes: entry.facts_bytes(),
             kept: Arc::new(entry),
             of,
         })?;
         Ok(())
+    }
+
+    /// What a copy would do about a further name of a file.
+    fn would_link(&mut self, entry: &Entry) -> Result<(), Failure> {
+        let path = &entry.source.path;
+        let verdict = match self.folders.as_mut() {
+            Some(folders) => self.parts.finalizer.further_name(folders, entry),
+            None => Ok(Verdict::Make(false)),
+        };
+        match verdict {
+            Ok(Verdict::Make(_)) => {
+                let line = line(path, Kind::HardLink, FileStatus::WouldCopy, 0);
+                self.settle(line, Wants::Made)
+            }
+            Ok(Verdict::Present(_) | Verdict::Updated(_)) => self.present(path, Kind::HardLink, 0, None),
+            Ok(Verdict::Refused(reason)) => self.refuse(path, Kind::HardLink, 0, reason),
+            Err(error) => self.refuse(path, Kind::HardLink, 0, in_words(&error)),
+        }
     }
 
     /// The name was there.

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use farline_spec::{Attribute, Failure, FileStatus};
+use farline_spec::{Attribute, Failure, FileStatus, SyncLevel};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::able::synced;
@@ -28,10 +28,9 @@ impl Finalizer {
         folders: &mut Option<Folders>,
         entry: &Arc<Entry>,
     ) -> Result<(), Failure> {
-        let target = entry.link_to.as_deref().unwrap_or_default();
         let made = match folders.as_mut() {
-            Some(folders) if self.plan.mode == Mode::Real => self.further_name(folders, entry, target),
-            _ => Ok(Verdict::Make(false)),
+            Some(folders) => self.further_name(folders, entry),
+            None => Ok(Verdict::Make(false)),
         };
         let (status, wants) = match made {
             Ok(Verdict::Make(_)) => (FileStatus::Copied, Wants::Made),
@@ -42,37 +41,62 @@ impl Finalizer {
         self.ledger.linked(entry, status, wants)
     }
 
-    fn further_name(&self, folders: &mut Folders, entry: &Entry, target: &[u8]) -> io::Result<Verdict> {
-        let (parent, name) = split(&entry.source.path);
+    /// Makes a further name, in a dry run only looks.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn further_name(&self, folders: &mut Folders, entry: &Entry) -> io::Result<Verdict> {
+        let target = entry.link_to.as_deref().unwrap_or_default();
+        let path = &entry.source.path;
+        let is_real = self.plan.mode == Mode::Real;
         let (target_parent, target_name) = split(target);
-        let from = folders.get(target_parent)?;
-        let into = folders.get(parent)?;
-        let Some(facts) = folders.facts(&entry.source.path)? else {
-            self.one_more_name(
-                from.as_fd(),
-                target_name,
-                into.as_fd(),
-                (name, false),
-                &entry.source.path,
-            )?;
-            return Ok(Verdict::Make(false));
+        let there = folders.facts(path)?;
+        let verdict = match &there {
+            None => Verdict::Make(false),
+            Some(facts) => self.judged(folders, entry, target, facts)?,
         };
-        if self.is_same_file(from.as_fd(), target_name, &facts)? {
-            return Ok(Verdict::Present(None));
-        }
-        let verdict = match facts.kind {
-            FileKind::Folder => self.way.folder_in_the_way(folders, &entry.source.path)?,
-            _ => {
-                let difference = "is a different file at the destination".to_owned();
-                self.way
-                    .replacement(difference, &facts, Some(entry.source.mtime_ns))
-            }
-        };
-        if let Verdict::Make(_) = verdict {
-            let path = &entry.source.path;
-            self.one_more_name(from.as_fd(), target_name, into.as_fd(), (name, true), path)?;
+        if let Verdict::Make(replaces) = verdict
+            && is_real
+        {
+            let (parent, name) = split(path);
+            let (from, into) = (folders.get(target_parent)?, folders.get(parent)?);
+            self.one_more_name(from.as_fd(), target_name, into.as_fd(), (name, replaces), path)?;
         }
         Ok(verdict)
+    }
+
+    /// What becomes of what has the name already.
+    fn judged(
+        &self,
+        folders: &mut Folders,
+        entry: &Entry,
+        target: &[u8],
+        facts: &FileFacts,
+    ) -> io::Result<Verdict> {
+        let level = self.plan.spec.sync_level;
+        let (parent, name) = split(target);
+        let first = folders.facts(target)?;
+        let is_same = match &first {
+            Some(_) if self.plan.mode == Mode::Real => {
+                self.is_same_file(folders.get(parent)?.as_fd(), name, facts)?
+            }
+            Some(first) => is_one(first, facts),
+            None => false,
+        };
+        if is_same || level == SyncLevel::Exists {
+            return Ok(Verdict::Present(None));
+        }
+        if facts.kind == FileKind::Folder {
+            return self.way.folder_in_the_way(folders, &entry.source.path);
+        }
+        // A file of its own with what the other has, as a copy without hard links made it: nothing is lost with it.
+        let is_spare = level != SyncLevel::Checksum && first.is_some_and(|first| is_like(&first, facts));
+        if is_spare {
+            return Ok(Verdict::Make(true));
+        }
+        let difference = "is a different file at the destination".to_owned();
+        let mtime_ns = Some(entry.source.mtime_ns);
+        Ok(self.way.replacement(difference, facts, mtime_ns))
     }
 
     /// Gives a file one more name, in the place of what has it where it `replaces`; where it can have one name only, the other
@@ -140,12 +164,10 @@ impl Finalizer {
     fn is_same_file(&self, folder: BorrowedFd<'_>, name: &[u8], facts: &FileFacts) -> io::Result<bool> {
         let look = || file::stat_at(Some(folder), name, false);
         let target = look()?;
-        if (target.device, target.inode) == (facts.device, facts.inode) {
+        if is_one(&target, facts) {
             return Ok(true);
         }
-        let is_like =
-            (target.kind, target.bytes, target.mtime_ns) == (facts.kind, facts.bytes, facts.mtime_ns);
-        if !is_like || target.kind != FileKind::File {
+        if !is_like(&target, facts) {
             return Ok(false);
         }
         if look()?.inode != target.inode {
@@ -159,6 +181,17 @@ impl Finalizer {
             Ok(()) => staging.remove(&new).map(|()| false),
         }
     }
+}
+
+/// Whether both are of one file.
+fn is_one(first: &FileFacts, second: &FileFacts) -> bool {
+    (first.device, first.inode) == (second.device, second.inode)
+}
+
+/// Whether both are of files, of the same length and time.
+fn is_like(first: &FileFacts, second: &FileFacts) -> bool {
+    let said = |facts: &FileFacts| (facts.kind, facts.bytes, facts.mtime_ns);
+    said(first) == said(second) && first.kind == FileKind::File
 }
 
 /// Whether a file cannot have one more name here, as some have one only and some no more than a few.

@@ -59,7 +59,9 @@ pub fn copy_key(spec: &CopySpec, origin: &str) -> [u8; 16] {
     hasher.update(&[u8::from(spec.source_list.is_some())]);
     hasher.update(&(origin.len() as u64).to_le_bytes());
     hasher.update(origin.as_bytes());
-    hasher.update(spec.destination.as_bytes());
+    // A folder is the same with a slash and without.
+    let destination = spec.destination.trim_end_matches('/');
+    hasher.update(destination.as_bytes());
     sixteen(&hasher.finalize())
 }
 

@@ -396,7 +396,9 @@ fn a_copy_is_known_by_its_sources_rules_and_who_asks_and_not_by_its_list() {
         change(&|spec| spec.source_list = Some("/tmp/list-2".to_owned())),
         key
     );
+    assert_eq!(change(&|spec| spec.destination = "/d/".to_owned()), key);
     for other in [
+        change(&|spec| spec.destination = "/e".to_owned()),
         change(&|spec| spec.source_list = None),
         change(&|spec| spec.filters = vec!["- a".to_owned()]),
         change(&|spec| spec.sources.push("b".to_owned())),

@@ -64,8 +64,8 @@ pub fn replacement(
 ) -> Verdict {
     match overwrite {
         Overwrite::Always | Overwrite::Different => Verdict::Make(true),
-        Overwrite::Older if mtime_ns.is_none_or(|mtime_ns| there_ns < mtime_ns) => Verdict::Make(true),
-        Overwrite::Older => Verdict::Refused(format!("{difference}, which is not older")),
+        Overwrite::Older if mtime_ns.is_none_or(|mtime_ns| there_ns <= mtime_ns) => Verdict::Make(true),
+        Overwrite::Older => Verdict::Refused(format!("{difference}, which is newer")),
         Overwrite::Never => Verdict::Refused(format!("{difference}; --overwrite different replaces it")),
     }
 }
@@ -98,13 +98,15 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_replaced_unasked_and_by_age_only_what_is_older() {
+    fn nothing_is_replaced_unasked_and_by_age_nothing_that_is_newer() {
         let of = |overwrite, mtime_ns| replacement(overwrite, "differs".to_owned(), 10, mtime_ns);
         assert_eq!(of(Overwrite::Different, Some(3)), Verdict::Make(true));
         assert_eq!(of(Overwrite::Always, None), Verdict::Make(true));
         assert_eq!(of(Overwrite::Older, Some(11)), Verdict::Make(true));
+        // As rsync and rclone have it: what differs at the same time is replaced.
+        assert_eq!(of(Overwrite::Older, Some(10)), Verdict::Make(true));
         assert_eq!(of(Overwrite::Older, None), Verdict::Make(true));
-        for (overwrite, mtime_ns) in [(Overwrite::Older, Some(10)), (Overwrite::Never, None)] {
+        for (overwrite, mtime_ns) in [(Overwrite::Older, Some(9)), (Overwrite::Never, None)] {
             assert!(matches!(of(overwrite, mtime_ns), Verdict::Refused(line) if line.starts_with("differs")));
         }
     }
