@@ -449,6 +449,30 @@ fn names_that_a_copy_without_hard_links_made_become_names_of_one_file() {
     assert_eq!(fs::read(top.path().join("d/c")).unwrap(), b"somebody's");
 }
 
+#[test]
+fn bits_that_lend_rights_go_from_what_is_there_where_the_source_has_none() {
+    let top = tempfile::tempdir().unwrap();
+    let (source, destination) = (top.path().join("source"), top.path().join("d"));
+    for (folder, mode) in [(&source, 0o755), (&destination, 0o6755)] {
+        tree::put(folder, "tool", b"content");
+        tree::dress(&folder.join("tool"), mode, 1_000_000_000, 0);
+    }
+    for updated in [1, 0] {
+        let ended = copy(&spec(content_of(&source), &destination), 1, &Weather::fair());
+        ended.assert_well();
+        assert_eq!(ended.received.updated.files, updated);
+        let mode = fs::metadata(destination.join("tool"))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o7777, 0o755);
+    }
+    // And are not taken from a source whose owner the file does not get.
+    tree::dress(&source.join("tool"), 0o4755, 1_000_000_000, 0);
+    let ended = copy(&spec(content_of(&source), &destination), 1, &Weather::fair());
+    assert_eq!(ended.received.updated.files, 0);
+}
+
 /// An access control list that gives one more user all rights (acl(5); linux/posix_acl_xattr.h: version, then tag, rights, id).
 fn list_for(user: u32) -> Vec<u8> {
     let entries = [

@@ -19,6 +19,8 @@ use crate::root::split;
 
 /// Bits of a folder: its set-group and sticky bits give nobody rights.
 pub const FOLDER_BITS: u32 = 0o3777;
+/// Bits that lend rights, or keep others from removing names.
+const SPECIAL_BITS: u32 = 0o7000;
 /// What the owner needs to change attributes that permission bits guard.
 const OWNER_WRITES: u32 = 0o600;
 
@@ -212,11 +214,10 @@ impl Decider {
         self.plan.spec.times && !self.destination.is_same_time(facts.mtime_ns, &source)
     }
 
-    /// Whether any of `bits` are others, and could be made the same.
+    /// Whether any of `bits` are others and could be made the same, or special bits are set that are none of them.
     fn has_other_mode(&self, wanted: Attributes<'_>, facts: &FileFacts, bits: u32) -> bool {
-        let special = bits & !0o777;
         self.destination.is_other_mode(facts.mode, wanted.mode)
-            || facts.mode & special != wanted.mode & special
+            || facts.mode & SPECIAL_BITS != wanted.mode & bits & SPECIAL_BITS
     }
 }
 
