@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +18,11 @@ from tests.support.serving import FARLINE, environment
 AS_A_USER = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search,-fowner")
 """Root writes to any folder, unless it may not be what root is."""
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("setpriv") is None, reason="needs setpriv of util-linux"
-)
+pytestmark = [
+    pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv of util-linux"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="takes rights from root: needs root"),
+]
+SLOW = ("--bwlimit", "1000")
 
 
 @pytest.fixture
@@ -35,7 +40,7 @@ def archive(tmp_path: Path) -> Iterator[Path]:
 
 
 def lock(folder: Path) -> None:
-    for path in (folder / "2026", folder):
+    for path in (*folder.glob("20*"), folder):
         path.chmod(0o555)
 
 
@@ -153,3 +158,63 @@ def test_a_read_only_folder_makes_way_under_force(tmp_path: Path, archive: Path)
     assert done.returncode == 0, done.stderr
     assert (target / "x").read_text() == "a file"
     assert sorted(path.name for path in target.iterdir()) == ["x"]
+
+
+def start(tmp_path: Path, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*AS_A_USER, *FARLINE, "copy", "--no-store", "--no-progress", *words],
+        env=environment(tmp_path), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+def wait_until_open(target: Path) -> None:
+    until = time.monotonic() + 30
+    while modes(target)[0] != 0o755:
+        assert time.monotonic() < until, "nothing opens the folder"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def slow(tmp_path: Path, archive: Path) -> tuple[Path, Path]:
+    """A second archive that takes two seconds to copy, and a target like both."""
+    other, target = tmp_path / "other", tmp_path / "target"
+    (other / "2027").mkdir(parents=True)
+    (other / "2027" / "large").write_bytes(os.urandom(2_000_000))
+    lock(other)
+    shutil.copytree(archive, target)
+    return other, target
+
+
+def test_the_last_of_two_copies_closes_a_read_only_folder(
+    tmp_path: Path, archive: Path, slow: tuple[Path, Path]
+) -> None:
+    other, target = slow
+    add(archive)
+    running = start(tmp_path, *SLOW, f"{other}/", str(target))
+    wait_until_open(target)
+    done = copy(tmp_path, f"{archive}/", str(target))
+    assert done.returncode == 0, done.stderr
+    assert running.poll() is None and modes(target)[0] == 0o755
+    said, _ = running.communicate(timeout=60)
+    assert running.returncode == 0, said
+    assert modes(target) == [0o555, 0o555]
+    assert not (target / ".farline-partial").exists()
+    assert (target / "more").exists() and (target / "2027" / "large").exists()
+
+
+@pytest.mark.parametrize("word", [signal.SIGINT, signal.SIGKILL])
+def test_a_read_only_folder_is_closed_by_the_copy_that_goes_on(
+    tmp_path: Path, slow: tuple[Path, Path], word: signal.Signals
+) -> None:
+    other, target = slow
+    running = start(tmp_path, *SLOW, f"{other}/", str(target))
+    wait_until_open(target)
+    time.sleep(0.3)
+    running.send_signal(word)
+    running.communicate(timeout=60)
+    if word == signal.SIGINT:
+        assert modes(target)[0] == 0o555
+    done = copy(tmp_path, f"{other}/", str(target))
+    assert done.returncode == 0, done.stderr
+    assert modes(target) == [0o555, 0o555]
+    assert not (target / ".farline-partial").exists()

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +31,19 @@ def others_folder(path: Path) -> None:
     os.chown(path, SOMEBODY, SOMEBODY)
 
 
+def open_to_all(path: Path) -> None:
+    """What somebody made who would like to change what others copy."""
+    path.mkdir()
+    path.chmod(0o777)
+    os.chown(path, SOMEBODY, SOMEBODY)
+
+
+def own_and_open(path: Path) -> None:
+    """One's own, but others may write there."""
+    path.mkdir()
+    path.chmod(0o777)
+
+
 def a_file(path: Path) -> None:
     path.write_text("no folder")
 
@@ -38,7 +52,14 @@ def a_link(path: Path) -> None:
     path.symlink_to("/nowhere")
 
 
-@pytest.mark.parametrize("there", [others_folder, a_file, a_link])
+def copy(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*AS_A_USER, *FARLINE, "copy", "--no-store", "--no-progress", *words],
+        env=environment(tmp_path), text=True, capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("there", [others_folder, open_to_all, own_and_open, a_file, a_link])
 def test_what_others_have_there_keeps_nobody_from_copying(
     tmp_path: Path, there: Callable[[Path], None]
 ) -> None:
@@ -51,14 +72,58 @@ def test_what_others_have_there_keeps_nobody_from_copying(
     theirs = shared / ".farline-partial"
     there(theirs)
     before = theirs.lstat()
-    done = subprocess.run(
-        [*AS_A_USER, *FARLINE, "copy", "--no-store", "--no-progress", "--json", "--delete",
-         "--max-delete", "9", f"{source}/", str(shared)],
-        env=environment(tmp_path), text=True, capture_output=True, check=False, timeout=60,
-    )  # fmt: skip
+    words = ("--json", "--delete", "--max-delete", "9", f"{source}/", str(shared))
+    done = copy(tmp_path, *words)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)["copy"]
     assert (report["copied"]["files"], report["deleted"]["files"]) == (2, 0)
     assert sorted(path.name for path in shared.iterdir()) == [".farline-partial", "a", "b"]
     assert theirs.lstat().st_ino == before.st_ino
     assert (shared / "a").read_bytes() == (source / "a").read_bytes()
+
+
+@pytest.mark.parametrize("there", [others_folder, open_to_all, a_file])
+def test_nothing_is_believed_that_others_put_under_ones_own_name(
+    tmp_path: Path, there: Callable[[Path], None]
+) -> None:
+    source, shared = tmp_path / "source", tmp_path / "shared"
+    source.mkdir()
+    (source / "a").write_text("a")
+    shared.mkdir()
+    for name in (".farline-partial", ".farline-partial.0"):
+        there(shared / name)
+    done = copy(tmp_path, f"{source}/", str(shared))
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        "farline: folder .farline-partial.0 for incomplete files, at the destination: "
+        "it is another user's, or no folder; remove it"
+    )
+    assert sorted(path.name for path in shared.iterdir()) == [
+        ".farline-partial", ".farline-partial.0",
+    ]  # fmt: skip
+
+
+def test_a_copy_goes_on_where_it_began_though_the_other_has_gone(tmp_path: Path) -> None:
+    source, shared = tmp_path / "source", tmp_path / "shared"
+    source.mkdir()
+    (source / "large").write_bytes(os.urandom(4_000_000))
+    shared.mkdir()
+    shared.chmod(0o777)
+    others_folder(shared / ".farline-partial")
+    words = (f"{source}/", str(shared))
+    running = subprocess.Popen(
+        [*AS_A_USER, *FARLINE, "copy", "--no-store", "--no-progress", "--bwlimit", "1000", *words],
+        env=environment(tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    own = shared / ".farline-partial.0"
+    until = time.monotonic() + 30
+    while not any(path.stat().st_size > 200 for path in own.rglob("journal")):
+        assert time.monotonic() < until, "no journal is written"
+        time.sleep(0.05)
+    running.kill()
+    running.wait(timeout=30)
+    shutil.rmtree(shared / ".farline-partial")
+    done = copy(tmp_path, "--json", *words)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["copy"]["resumed_bytes"] > 0
+    assert [path.name for path in shared.iterdir()] == ["large"]

@@ -355,100 +355,6 @@ proptest! {
     }
 }
 
-/// A file of three names, which are asked for one by one, and the spec that copies them as that.
-fn three_names(top: &Path) -> CopySpec {
-    tree::put(top, "x/a", &tree::content(700_000, 1));
-    for (folder, name) in [("y", "b"), ("z", "c")] {
-        fs::create_dir_all(top.join(folder)).unwrap();
-        fs::hard_link(top.join("x/a"), top.join(folder).join(name)).unwrap();
-    }
-    let names = ["x/a", "y/b", "z/c"].map(|name| top.join(name).display().to_string());
-    CopySpec {
-        sources: names.to_vec(),
-        hard_links: true,
-        ..spec(top, top.join("d"))
-    }
-}
-
-/// The second and the third name came, as names of one file, with what it had at some time.
-fn assert_others_came(top: &Path) {
-    let came = ["b", "c"].map(|name| top.join("d").join(name));
-    let content = fs::read(&came[0]).unwrap();
-    assert!(content == tree::content(700_000, 1) || content == tree::content(800_000, 9));
-    let inodes = came.map(|name| fs::metadata(name).unwrap().ino());
-    assert_eq!(inodes[0], inodes[1], "names of one file");
-}
-
-#[test]
-fn the_other_names_of_a_file_come_where_the_first_cannot_be_made() {
-    let top = tempfile::tempdir().unwrap();
-    let spec = three_names(top.path());
-    tree::put(top.path(), "d/a/in the way", b"");
-    let ended = copy(&spec, 2, &Weather::fair());
-    assert_others_came(top.path());
-    for report in [&ended.sent.report, &ended.received] {
-        let failed: Vec<_> = report.failures.iter().map(|line| line.path.as_str()).collect();
-        assert_eq!((failed.as_slice(), report.failed.files), (&["a"][..], 1));
-        assert_eq!((report.copied.files, report.made), (1, 1));
-    }
-}
-
-#[test]
-fn the_other_names_of_a_file_come_where_the_first_is_gone_or_changes() {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    for frame in 1..5 {
-        for is_gone in [true, false] {
-            let top = tempfile::tempdir().unwrap();
-            let spec = three_names(top.path());
-            let first = top.path().join("x/a");
-            let frames = AtomicU32::new(0);
-            let weather = Weather::watched(move || {
-                if frames.fetch_add(1, Ordering::Relaxed) + 1 == frame {
-                    match is_gone {
-                        true => fs::remove_file(&first).unwrap(),
-                        false => fs::write(&first, tree::content(800_000, 9)).unwrap(),
-                    }
-                }
-            });
-            let ended = copy(&spec, 2, &weather);
-            ended.sent.outcome.unwrap();
-            ended.outcome.unwrap();
-            assert_others_came(top.path());
-            assert!(ended.received.failed.files <= u64::from(is_gone));
-        }
-    }
-}
-
-#[test]
-fn names_that_a_copy_without_hard_links_made_become_names_of_one_file() {
-    let top = tempfile::tempdir().unwrap();
-    let spec = CopySpec {
-        hard_links: false,
-        ..three_names(top.path())
-    };
-    let inodes = || ["a", "b", "c"].map(|name| fs::metadata(top.path().join("d").join(name)).unwrap().ino());
-    copy(&spec, 2, &Weather::fair()).outcome.unwrap();
-    let [first, second, _] = inodes();
-    assert_ne!(first, second);
-    // What is not the same file as the source has stays: nothing may be overwritten.
-    tree::put(&top.path().join("d"), "c", b"somebody's");
-    for (dry_run, made) in [(true, 1), (false, 1), (true, 0), (false, 0)] {
-        let spec = CopySpec {
-            hard_links: true,
-            dry_run,
-            ..spec.clone()
-        };
-        let ended = copy(&spec, 2, &Weather::fair());
-        ended.outcome.unwrap();
-        let report = ended.received;
-        assert_eq!((report.made, report.present.files), (made, 1), "{dry_run}");
-        assert_eq!((report.failed.files, report.failures[0].path.as_str()), (1, "c"));
-    }
-    let [first, second, third] = inodes();
-    assert!(first == second && second != third);
-    assert_eq!(fs::read(top.path().join("d/c")).unwrap(), b"somebody's");
-}
-
 #[test]
 fn bits_that_lend_rights_go_from_what_is_there_where_the_source_has_none() {
     let top = tempfile::tempdir().unwrap();
@@ -467,10 +373,13 @@ fn bits_that_lend_rights_go_from_what_is_there_where_the_source_has_none() {
             .mode();
         assert_eq!(mode & 0o7777, 0o755);
     }
-    // And are not taken from a source whose owner the file does not get.
+    // And are not taken from a source whose owner the file does not get, nor from a file that has them as the source has.
     tree::dress(&source.join("tool"), 0o4755, 1_000_000_000, 0);
-    let ended = copy(&spec(content_of(&source), &destination), 1, &Weather::fair());
-    assert_eq!(ended.received.updated.files, 0);
+    for mode in [0o755, 0o4755] {
+        tree::dress(&destination.join("tool"), mode, 1_000_000_000, 0);
+        let ended = copy(&spec(content_of(&source), &destination), 1, &Weather::fair());
+        assert_eq!(ended.received.updated.files, 0, "{mode:o}");
+    }
 }
 
 /// An access control list that gives one more user all rights (acl(5); linux/posix_acl_xattr.h: version, then tag, rights, id).
@@ -531,4 +440,12 @@ fn with_attributes_new_names_have_those_of_the_source_and_inherit_none() {
     }
     let again = copy(&spec, 2, &Weather::fair());
     assert_eq!((again.received.updated.files, again.received.made), (0, 0));
+    let new = CopySpec {
+        destination: to.path().join("new").display().to_string(),
+        ..spec
+    };
+    copy(&new, 2, &Weather::fair()).outcome.unwrap();
+    for name in ["new", "new/small", "new/in"] {
+        assert!(attributes_of(&to.path().join(name)).is_empty(), "{name}");
+    }
 }

@@ -1,5 +1,6 @@
 //! Entries are answered in the order in which they come; what has no content of its own is made at once (`make`).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use farline_proto::copy::receiver::{Key, Looked};
@@ -10,6 +11,7 @@ use super::decide::{Announced, Decider, Verdict};
 use super::driver::Machine;
 use super::entry::Entry;
 use super::finalizer::Finalizer;
+use super::further_name::Fate;
 use super::journal::{Source, path_key};
 use super::owner::Resolved;
 use super::partial::Partials;
@@ -50,6 +52,8 @@ pub struct Answerer<'a> {
     pub owner: Resolved,
     /// Of the file that is looked at: what its path is known by, and whether it is there now.
     settled_file: Option<(Key, bool)>,
+    /// What a dry run said of files that may have further names, by number.
+    fates: HashMap<u64, Fate>,
 }
 
 impl<'a> Answerer<'a> {
@@ -60,6 +64,7 @@ impl<'a> Answerer<'a> {
             folders: None,
             owner: Resolved::default(),
             settled_file: None,
+            fates: HashMap::new(),
         }
     }
 
@@ -113,15 +118,18 @@ impl<'a> Answerer<'a> {
             }
             Verdict::Refused(reason) => {
                 self.file_is_there(&source.path, false);
+                self.note_fate(number, &source, false);
                 return self.refuse(&source.path, Kind::File, bytes, reason);
             }
         };
         if parts.plan.mode == Mode::Dry {
             if let Some(reason) = self.unwritable(&source.path) {
                 self.file_is_there(&source.path, false);
+                self.note_fate(number, &source, false);
                 return self.refuse(&source.path, Kind::File, bytes, reason);
             }
             self.file_is_there(&source.path, true);
+            self.note_fate(number, &source, true);
             let line = line(&source.path, Kind::File, FileStatus::WouldCopy, bytes);
             return self.settle(line, Wants::All);
         }
@@ -172,6 +180,18 @@ impl<'a> Answerer<'a> {
         }
     }
 
+    fn note_fate(&mut self, number: u64, source: &Source, is_copied: bool) {
+        if self.parts.plan.mode == Mode::Dry && self.parts.plan.spec.hard_links {
+            let (bytes, mtime_ns) = (source.bytes, source.mtime_ns);
+            let fate = Fate {
+                is_copied,
+                bytes,
+                mtime_ns,
+            };
+            self.fates.insert(number, fate);
+        }
+    }
+
     fn hard_link(&mut self, number: u64, said: message::Entry, to: u64) -> Result<(), Failure> {
         let parts = self.parts;
         let Some(target) = parts.names.seen().path_of(to).filter(|_| to < number) else {
@@ -188,7 +208,7 @@ impl<'a> Answerer<'a> {
         let of = path_key(&target);
         entry.link_to = Some(target);
         if parts.plan.mode == Mode::Dry {
-            return self.would_link(&entry);
+            return self.would_link(&entry, to);
         }
         self.looked(Looked::FurtherName {
             facts_bytes: entry.facts_bytes(),
@@ -199,14 +219,18 @@ impl<'a> Answerer<'a> {
     }
 
     /// What a copy would do about a further name of a file.
-    fn would_link(&mut self, entry: &Entry) -> Result<(), Failure> {
+    fn would_link(&mut self, entry: &Entry, to: u64) -> Result<(), Failure> {
         let path = &entry.source.path;
+        let fate = self.fates.get(&to).copied();
         let verdict = match self.folders.as_mut() {
-            Some(folders) => self.parts.finalizer.further_name(folders, entry),
+            Some(folders) => self.parts.finalizer.further_name(folders, entry, fate),
             None => Ok(Verdict::Make(false)),
         };
         match verdict {
             Ok(Verdict::Make(_)) => {
+                if let Some(reason) = self.unwritable(path) {
+                    return self.refuse(path, Kind::HardLink, 0, reason);
+                }
                 let line = line(path, Kind::HardLink, FileStatus::WouldCopy, 0);
                 self.settle(line, Wants::Made)
             }

@@ -214,10 +214,12 @@ impl Decider {
         self.plan.spec.times && !self.destination.is_same_time(facts.mtime_ns, &source)
     }
 
-    /// Whether any of `bits` are others and could be made the same, or special bits are set that are none of them.
+    /// Whether any of `bits` are others and could be made the same, or special bits are set that the source does not have.
     fn has_other_mode(&self, wanted: Attributes<'_>, facts: &FileFacts, bits: u32) -> bool {
+        let special = bits & SPECIAL_BITS;
         self.destination.is_other_mode(facts.mode, wanted.mode)
-            || facts.mode & SPECIAL_BITS != wanted.mode & bits & SPECIAL_BITS
+            || facts.mode & special != wanted.mode & special
+            || facts.mode & SPECIAL_BITS & !wanted.mode != 0
     }
 }
 

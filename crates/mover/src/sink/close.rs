@@ -10,7 +10,7 @@ use farline_spec::{Attribute, Failure};
 use farline_sys::file::OpenFlags;
 use tracing::debug;
 
-use super::ajar::Ajar;
+use super::ajar;
 use super::attributes::FOLDER_BITS;
 use super::delete::Deletion;
 use super::driver::Machine;
@@ -24,6 +24,7 @@ use super::run::Run;
 use super::settle::Ledger;
 use super::site::{Destination, Site};
 use super::staging;
+use super::staging_top::hand_bits_on;
 use super::words::{POISONED, Problems, in_words};
 use crate::Gauges;
 
@@ -86,7 +87,10 @@ impl Closer {
                     Last::Sync => self.finalizer.sync_all(Some(folders))?,
                     Last::EndStaging => problems.extend(self.end_staging(site, whole)?),
                     Last::KeepStaging => keep_staging(site)?,
-                    Last::Top => problems.extend(self.finish_top(site)),
+                    Last::Top => {
+                        problems.extend(self.finish_top(site));
+                        problems.extend(close_top(site));
+                    }
                 }
             }
         }
@@ -134,6 +138,9 @@ impl Closer {
             return kept.journal.flush().map(|()| None);
         };
         kept.journal.forget();
+        if let Some(bits) = kept.staging.bits_to_give_back() {
+            let _ = site.closed_bits.set(bits);
+        }
         let ended = kept.staging.end(base.as_fd());
         if let Err(error) = &ended
             && staging::stays(error)
@@ -181,7 +188,6 @@ impl Closer {
         belongs
             .map_or(Ok(()), |belongs| belongs.give(base.as_fd()))
             .and_then(|()| self.finish_folder(base.as_fd(), with_mode, top.mode, top.mtime_ns))
-            .and_then(|()| site.opened.as_ref().map_or(Ok(()), Ajar::close))
             .err()
             .map(|error| format!("times and modes of the folder: {}", in_words(&error)))
     }
@@ -201,6 +207,18 @@ impl Closer {
             false => Ok(()),
         }
     }
+}
+
+/// Closes the destination folder for its owner again, if this was the last copy in it; one that has begun just now closes it then.
+fn close_top(site: &Site) -> Option<String> {
+    let (bits, base) = (*site.closed_bits.get()?, site.base.as_ref()?.as_fd());
+    let closed = ajar::close(base, bits).and_then(|()| match hand_bits_on(base, bits) {
+        true => ajar::open(base).map(drop),
+        false => Ok(()),
+    });
+    closed
+        .err()
+        .map(|error| format!("modes of the folder: {}", in_words(&error)))
 }
 
 /// What this session proved is written down, and stays.

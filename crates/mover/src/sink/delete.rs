@@ -266,7 +266,7 @@ fn remove(folders: &Folders, path: &[u8], kind: Kind, from_gone: bool) -> io::Re
         _ => file::unlink(parent.as_fd(), name),
     };
     match from_gone {
-        true => ajar::opened(parent.as_fd(), remove),
+        true => ajar::opened(&parent, remove),
         false => remove(),
     }
 }

@@ -18,6 +18,31 @@ use super::plan::Mode;
 use crate::message::Wants;
 use crate::root::split;
 
+/// What a dry run said of the first name of a file.
+#[derive(Debug, Clone, Copy)]
+pub struct Fate {
+    /// Whether it would be copied; it would fail otherwise, and each further name be copied by itself.
+    pub is_copied: bool,
+    /// Length at the source.
+    pub bytes: u64,
+    /// Time of last change at the source, nanoseconds since 1970.
+    pub mtime_ns: i64,
+}
+
+impl Fate {
+    fn is_like(self, facts: &FileFacts) -> bool {
+        facts.kind == FileKind::File && (facts.bytes, facts.mtime_ns) == (self.bytes, self.mtime_ns)
+    }
+
+    /// What becomes of a further name that is like the source.
+    fn verdict(self) -> Verdict {
+        match self.is_copied {
+            true => Verdict::Make(true),
+            false => Verdict::Present(None),
+        }
+    }
+}
+
 impl Finalizer {
     /// Makes a further name of a file that is settled.
     ///
@@ -29,7 +54,7 @@ impl Finalizer {
         entry: &Arc<Entry>,
     ) -> Result<(), Failure> {
         let made = match folders.as_mut() {
-            Some(folders) => self.further_name(folders, entry),
+            Some(folders) => self.further_name(folders, entry, None),
             None => Ok(Verdict::Make(false)),
         };
         let (status, wants) = match made {
@@ -41,11 +66,16 @@ impl Finalizer {
         self.ledger.linked(entry, status, wants)
     }
 
-    /// Makes a further name, in a dry run only looks.
+    /// Makes a further name, in a dry run only looks: then `fate` is what would become of the first name, if anything.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn further_name(&self, folders: &mut Folders, entry: &Entry) -> io::Result<Verdict> {
+    pub fn further_name(
+        &self,
+        folders: &mut Folders,
+        entry: &Entry,
+        fate: Option<Fate>,
+    ) -> io::Result<Verdict> {
         let target = entry.link_to.as_deref().unwrap_or_default();
         let path = &entry.source.path;
         let is_real = self.plan.mode == Mode::Real;
@@ -53,7 +83,7 @@ impl Finalizer {
         let there = folders.facts(path)?;
         let verdict = match &there {
             None => Verdict::Make(false),
-            Some(facts) => self.judged(folders, entry, target, facts)?,
+            Some(facts) => self.judged(folders, entry, target, facts, fate)?,
         };
         if let Verdict::Make(replaces) = verdict
             && is_real
@@ -72,16 +102,16 @@ impl Finalizer {
         entry: &Entry,
         target: &[u8],
         facts: &FileFacts,
+        fate: Option<Fate>,
     ) -> io::Result<Verdict> {
         let level = self.plan.spec.sync_level;
         let (parent, name) = split(target);
-        let first = folders.facts(target)?;
-        let is_same = match &first {
-            Some(_) if self.plan.mode == Mode::Real => {
+        let is_same = match (fate, folders.facts(target)?) {
+            (Some(_), _) | (None, None) => false,
+            (None, Some(_)) if self.plan.mode == Mode::Real => {
                 self.is_same_file(folders.get(parent)?.as_fd(), name, facts)?
             }
-            Some(first) => is_one(first, facts),
-            None => false,
+            (None, Some(first)) => is_one(&first, facts),
         };
         if is_same || level == SyncLevel::Exists {
             return Ok(Verdict::Present(None));
@@ -89,14 +119,44 @@ impl Finalizer {
         if facts.kind == FileKind::Folder {
             return self.way.folder_in_the_way(folders, &entry.source.path);
         }
-        // A file of its own with what the other has, as a copy without hard links made it: nothing is lost with it.
-        let is_spare = level != SyncLevel::Checksum && first.is_some_and(|first| is_like(&first, facts));
-        if is_spare {
-            return Ok(Verdict::Make(true));
-        }
         let difference = "is a different file at the destination".to_owned();
         let mtime_ns = Some(entry.source.mtime_ns);
-        Ok(self.way.replacement(difference, facts, mtime_ns))
+        match self.way.replacement(difference, facts, mtime_ns) {
+            // A file of its own with what the other has, as a copy without hard links made it: nothing is lost with it.
+            Verdict::Refused(reason) => match fate {
+                Some(fate) if fate.is_like(facts) => Ok(fate.verdict()),
+                None if self.is_spare(folders, target, &entry.source.path)? => Ok(Verdict::Make(true)),
+                _ => Ok(Verdict::Refused(reason)),
+            },
+            verdict => Ok(verdict),
+        }
+    }
+
+    /// Whether two names stand for files of the same length, time and content.
+    fn is_spare(&self, folders: &mut Folders, first: &[u8], second: &[u8]) -> io::Result<bool> {
+        let mut open = |path: &[u8]| {
+            let (parent, name) = split(path);
+            let flags = OpenFlags::READ | OpenFlags::NO_FOLLOW | OpenFlags::NO_WAIT;
+            file::open_beneath(folders.get(parent)?.as_fd(), name, flags, 0)
+        };
+        let (first, second) = match (open(first), open(second)) {
+            (Ok(first), Ok(second)) => (first, second),
+            // What cannot be read is not taken for the same.
+            _ => return Ok(false),
+        };
+        if !is_like(&file::stat_fd(first.as_fd())?, &file::stat_fd(second.as_fd())?) {
+            return Ok(false);
+        }
+        let (mut is_same, mut there) = (true, Vec::new());
+        self.each_part(first.as_fd(), |part, offset| {
+            there.resize(part.len(), 0);
+            is_same = is_same && {
+                let read = file::read_at(second.as_fd(), &mut there, offset)?;
+                read == part.len() && there == part
+            };
+            Ok(())
+        })?;
+        Ok(is_same)
     }
 
     /// Gives a file one more name, in the place of what has it where it `replaces`; where it can have one name only, the other

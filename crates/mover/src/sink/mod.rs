@@ -74,9 +74,11 @@ mod settle;
 mod site;
 mod small;
 mod staging;
+mod staging_top;
 mod start;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod way;
 mod words;
 

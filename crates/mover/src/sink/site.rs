@@ -13,7 +13,8 @@ use tracing::debug;
 
 use super::NAMERS;
 use super::able::{Able, Losses};
-use super::ajar::{self, Ajar};
+use super::ajar;
+use super::attributes::xattr_changes;
 use super::clock::Clock;
 use super::entry::Small;
 use super::fold;
@@ -58,8 +59,8 @@ pub struct Site {
     pub fresh: bool,
     /// Whether this copy made the destination folder.
     pub is_new: bool,
-    /// The destination folder, where it had to be opened for its owner.
-    pub opened: Option<Ajar>,
+    /// The bits that the destination folder gets again, once this copy is the last in it.
+    pub closed_bits: OnceLock<u32>,
     /// What the destination does not tell apart.
     pub fold: Fold,
     /// What is kept beside the files; only where files are.
@@ -92,7 +93,7 @@ impl Site {
             single,
             fresh,
             is_new: false,
-            opened: None,
+            closed_bits: OnceLock::new(),
             fold: Fold::NOTHING,
             kept: None,
         }
@@ -110,7 +111,7 @@ impl Site {
             single,
             fresh,
             is_new: false,
-            opened: None,
+            closed_bits: OnceLock::new(),
             fold: Fold::NOTHING,
             kept: Some(kept),
         }
@@ -129,6 +130,19 @@ impl Site {
     /// The same, if files are kept.
     pub const fn kept_if_any(&self) -> Option<&ResumeState> {
         self.kept.as_ref()
+    }
+}
+
+impl Drop for Site {
+    /// A folder that was opened for its owner is closed by the last copy in it, however that ends.
+    fn drop(&mut self) {
+        let (Some(base), Some(kept)) = (&self.base, &self.kept) else {
+            return;
+        };
+        if let Some(bits) = kept.staging.bits_to_give_back() {
+            // A copy that ended early has said why; nobody hears of this.
+            let _ = ajar::close(base.as_fd(), bits);
+        }
     }
 }
 
@@ -292,7 +306,11 @@ impl Destination {
     /// Whether the folder at `path` is opened for its owner if its bits forbid him to write: any that an entry is about, the
     /// destination folder itself only if the source is like that.
     pub fn opens(&self, path: &[u8]) -> bool {
-        let is_alike = || self.top.get().is_some_and(|top| ajar::forbids_writing(top.mode));
+        let is_alike = || {
+            self.top
+                .get()
+                .is_some_and(|top| ajar::lacks_owner_rights(top.mode))
+        };
         self.plan.spec.modes && (!path.is_empty() || is_alike())
     }
 
@@ -314,9 +332,13 @@ impl Destination {
             return self.site_of(folder, None, false);
         }
         let base = Arc::new(folder);
-        let opened = Ajar::new(&base).map_err(|error| self.failed(&error))?;
-        let mut site = self.site_at(base, None, false)?;
-        site.opened = Some(opened);
+        let bits = ajar::open(base.as_fd()).map_err(|error| self.failed(&error))?;
+        let site = self.site_at(Arc::clone(&base), None, false).inspect_err(|_| {
+            // What matters is why there is no place.
+            let _ = ajar::close(base.as_fd(), bits);
+        })?;
+        let noted = site.kept().staging.note_bits(bits);
+        noted.map_err(|error| self.failed(&error))?;
         Ok(site)
     }
 
@@ -377,6 +399,12 @@ impl Destination {
         };
         let flags = OpenFlags::READ | OpenFlags::FOLDER | OpenFlags::NO_FOLLOW;
         let folder = file::open_beneath(parent, &vacancy.name, flags, 0).map_err(explain)?;
+        if is_new && self.plan.spec.xattrs {
+            // What it inherits is not the source's.
+            xattr_changes(folder.as_fd(), &[])
+                .and_then(|changes| changes.apply(self, folder.as_fd()))
+                .map_err(explain)?;
+        }
         let mut site = self.site_of(folder, None, true)?;
         site.is_new = is_new;
         Ok(site)

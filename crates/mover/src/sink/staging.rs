@@ -1,5 +1,4 @@
 //! `.farline-partial/KEY/` in the destination folder: what is not yet whole, the journal, and the lock that keeps two copies apart.
-//! Where another user's copy has that name, or something that is no folder: `.farline-partial.USER/KEY/`, by the user's number.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -17,8 +16,10 @@ use super::able::synced;
 use super::fold;
 use super::journal::{self, Journal, Memory, SHARED_ID, Source, shared_id, sixteen};
 use super::lock::Lock;
-use super::locked_folder::{LOCK, LockedFolder, NotLocked, locked, made_folder, opened_folder};
+use super::locked_folder::{LOCK, LockedFolder, NotLocked, locked, opened_folder};
 use super::partial::Partial;
+use super::staging_top::{StagingTop, is_not_empty};
+use super::tree;
 use crate::reserved::{STAGING, staging_of};
 
 const JOURNAL: &[u8] = b"journal";
@@ -68,9 +69,7 @@ pub fn copy_key(spec: &CopySpec, origin: &str) -> [u8; 16] {
 /// The folder of one copy, locked.
 #[derive(Debug)]
 pub struct Staging {
-    /// `.farline-partial`, or what stands for it.
-    top: OwnedFd,
-    top_name: Vec<u8>,
+    top: StagingTop,
     folder: OwnedFd,
     key: [u8; 16],
     key_text: String,
@@ -99,23 +98,12 @@ impl Staging {
     pub fn open(base: BorrowedFd<'_>, key: [u8; 16], part: Option<u32>) -> Result<Self, Failure> {
         let key_text = text_of(&key);
         for _ in 0..LOCK_TRIES {
-            let opened = opened(base, key_text.as_bytes(), part).map_err(|error| {
-                Failure::system(
-                    "folder .farline-partial for incomplete files, at the destination",
-                    &error,
-                )
-            })?;
+            let opened = opened(base, key_text.as_bytes(), part)?;
             match opened {
-                Ok(Opened {
-                    top,
-                    top_name,
-                    own,
-                    whole,
-                }) => {
+                Ok(Opened { top, own, whole }) => {
                     let (whole, whole_lock) = whole.map(|whole| (whole.folder, whole.lock)).unzip();
                     return Ok(Self {
                         top,
-                        top_name,
                         folder: own.folder,
                         key,
                         key_text,
@@ -261,12 +249,19 @@ impl Staging {
                 continue;
             }
             match file::unlink(self.folder.as_fd(), &name) {
+                // A folder that made way, of a session that was cut off.
+                Err(error) if error.kind() == io::ErrorKind::IsADirectory => self.sweep_tree(&name)?,
                 // What was removed while it was open goes when it is closed, wherever that is.
                 Err(error) if stays(&error) || error.kind() == io::ErrorKind::NotFound => {}
                 removed => removed?,
             }
         }
         Ok(())
+    }
+
+    fn sweep_tree(&self, name: &[u8]) -> io::Result<()> {
+        let mut names = tree::below(self.folder.as_fd(), name, name, || {})?;
+        tree::remove(self.folder.as_fd(), name, &mut names)
     }
 
     /// A new partial of `source` with its length; `is_shared`: the one that all sessions of the copy write to, which may be there.
@@ -340,6 +335,23 @@ impl Staging {
         format!("{}.new", self.next_id.fetch_add(1, Ordering::Relaxed)).into_bytes()
     }
 
+    /// Notes the bits that the destination folder is to get again, when the last copy in it ends.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn note_bits(&self, bits: u32) -> io::Result<()> {
+        self.top.note_bits(bits)
+    }
+
+    /// The bits that the destination folder is to get again now: none where nothing changed them, or another copy has something
+    /// beside this one. The session that ends a copy speaks for its parts.
+    pub fn bits_to_give_back(&self) -> Option<u32> {
+        match self.whole {
+            Some(_) => None,
+            None => self.top.bits_beside(self.key_text.as_bytes()),
+        }
+    }
+
     /// Gives the lock back: another session may go on.
     pub fn release(&self) {
         drop(self.lock.lock().expect(POISONED).take());
@@ -401,12 +413,8 @@ impl Staging {
         self.remove(LOCK)?;
         // Some file systems keep what is removed while it is open under another name beside it, until it is closed.
         self.release();
-        self.remove_when_empty(self.top.as_fd(), self.key_text.as_bytes(), &self.folder)?;
-        match file::remove_folder(base, &self.top_name) {
-            // Another copy is in it.
-            Err(error) if is_not_empty(&error) => Ok(()),
-            removed => removed,
-        }
+        self.remove_when_empty(self.top.fd(), self.key_text.as_bytes(), &self.folder)?;
+        self.top.end(base)
     }
 
     /// Removes the folder itself, once what was closed just now is gone from it too.
@@ -442,57 +450,31 @@ fn is_in_use(folder: BorrowedFd<'_>) -> bool {
 
 /// The folders of one session, locked.
 struct Opened {
-    /// `.farline-partial`, or what stands for it.
-    top: OwnedFd,
-    top_name: Vec<u8>,
+    top: StagingTop,
     own: LockedFolder,
     /// Of a part: that of the whole copy.
     whole: Option<LockedFolder>,
 }
 
-fn opened(base: BorrowedFd<'_>, key: &[u8], part: Option<u32>) -> io::Result<Result<Opened, NotLocked>> {
-    let (top_name, top) = made_top(base)?;
-    let whole = match locked(top.as_fd(), key, part.is_some())? {
+fn opened(base: BorrowedFd<'_>, key: &[u8], part: Option<u32>) -> Result<Result<Opened, NotLocked>, Failure> {
+    let top = StagingTop::open(base, key)?;
+    let explain = |error: io::Error| {
+        Failure::system(
+            "folder .farline-partial for incomplete files, at the destination",
+            &error,
+        )
+    };
+    let whole = match locked(top.fd(), key, part.is_some()).map_err(explain)? {
         Ok(whole) => whole,
         Err(why) => return Ok(Err(why)),
     };
     let Some(part) = part else {
         let (own, whole) = (whole, None);
-        return Ok(Ok(Opened {
-            top,
-            top_name,
-            own,
-            whole,
-        }));
+        return Ok(Ok(Opened { top, own, whole }));
     };
-    let own = locked(whole.folder.as_fd(), &part_name(part), false)?;
+    let own = locked(whole.folder.as_fd(), &part_name(part), false).map_err(explain)?;
     let whole = Some(whole);
-    Ok(own.map(|own| Opened {
-        top,
-        top_name,
-        own,
-        whole,
-    }))
-}
-
-/// The folder that folders of copies are in, and its name: one of this user's own where the other is closed to him.
-fn made_top(base: BorrowedFd<'_>) -> io::Result<(Vec<u8>, OwnedFd)> {
-    let made = made_folder(base, STAGING).and_then(|top| file::check_writable(top.as_fd()).map(|()| top));
-    match made {
-        Err(error) if is_others(base, &error) => {
-            let name = staging_of(process::user());
-            let top = made_folder(base, &name)?;
-            Ok((name, top))
-        }
-        made => Ok((STAGING.to_vec(), made?)),
-    }
-}
-
-/// Whether the name stands for what this user cannot work in: another user's folder, or no folder.
-fn is_others(base: BorrowedFd<'_>, error: &io::Error) -> bool {
-    let is_closed = error.kind() == io::ErrorKind::PermissionDenied;
-    let there = file::stat_at(Some(base), STAGING, false);
-    there.is_ok_and(|facts| is_closed || facts.kind != file::FileKind::Folder)
+    Ok(own.map(|own| Opened { top, own, whole }))
 }
 
 fn part_name(part: u32) -> Vec<u8> {
@@ -500,16 +482,6 @@ fn part_name(part: u32) -> Vec<u8> {
 }
 
 const POISONED: &str = "a thread of the copy panicked while it held the staging folder";
-
-/// Whether a folder could not be removed because something is in it, or holds it.
-fn is_not_empty(error: &io::Error) -> bool {
-    use io::ErrorKind::{DirectoryNotEmpty, ResourceBusy};
-    // POSIX allows either of the first two.
-    matches!(
-        error.kind(),
-        DirectoryNotEmpty | io::ErrorKind::AlreadyExists | ResourceBusy
-    )
-}
 
 /// Whether what could not be removed may stay: it is in use, or nothing may be removed here, and no file is the worse for it.
 pub fn stays(error: &io::Error) -> bool {

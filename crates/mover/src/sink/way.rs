@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use farline_proto::copy::receiver::replacement;
 use farline_spec::{FileKind as Kind, Overwrite, SyncLevel};
-use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
+use farline_sys::file::{self, FileFacts, OpenFlags};
 
 use super::ajar;
 use super::decide::Verdict;
@@ -18,15 +18,9 @@ use super::plan::{Mode, Plan};
 use super::remembered::Remembered;
 use super::run::Run;
 use super::site::Destination;
+use super::tree::{self, Names};
 use super::words::{POISONED, Problems, in_words};
-use crate::root::split;
 use crate::source::filter::Filters;
-
-/// Names of one folder that makes way, at most.
-const MOST_NAMES: usize = 1_000_000;
-
-/// Names in a folder and below it, itself first, and what they are.
-pub type Names = Vec<(Vec<u8>, Kind)>;
 
 /// What is done with what has a name that is to be another's.
 #[derive(Debug)]
@@ -142,7 +136,12 @@ impl Way {
             removed => return removed.and_then(|()| put()),
         }
         let aside = staging.new_name();
-        match self.set_aside(folder, name, &aside) {
+        let opened = file::open_without_links(folder, name, OpenFlags::READ | OpenFlags::FOLDER, 0)?;
+        let bits = file::stat_fd(opened.as_fd())?.mode;
+        // Its own bits may forbid to move it: its `..` changes.
+        match ajar::opened(&opened, || {
+            file::rename(folder, name, staging.fd(), &aside, false)
+        }) {
             // A folder of a lower layer of an overlay cannot be moved.
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
                 self.remove_below(folder, name, path)?;
@@ -152,6 +151,7 @@ impl Way {
         }
         if let Err(error) = put() {
             file::rename(staging.fd(), &aside, folder, name, false)?;
+            ajar::close(opened.as_fd(), bits)?;
             return Err(error);
         }
         if let Err(error) = self.remove_below(staging.fd(), &aside, path) {
@@ -164,73 +164,27 @@ impl Way {
         Ok(())
     }
 
-    /// Moves a folder that makes way into the staging folder. Its own bits may forbid that: its `..` changes.
-    fn set_aside(&self, folder: BorrowedFd<'_>, name: &[u8], aside: &[u8]) -> io::Result<()> {
-        let moved = file::open_without_links(folder, name, OpenFlags::READ | OpenFlags::FOLDER, 0)?;
-        let staging = self.destination.site().kept().staging.fd();
-        ajar::opened(moved.as_fd(), || {
-            file::rename(folder, name, staging, aside, false)
-        })
-    }
-
     /// Deletes the folder `at` below `from`, which made way for the name `path`, with all that is in it.
     fn remove_below(&self, from: BorrowedFd<'_>, at: &[u8], path: &[u8]) -> io::Result<()> {
         let names = self.tree_below(from, at, path)?;
-        for (below, kind) in names.iter().rev() {
-            let there = [at, &below[path.len()..]].concat();
-            let (parent, name) = split(&there);
-            let parent = if parent.is_empty() {
-                b".".as_slice()
-            } else {
-                parent
-            };
-            let parent = file::open_without_links(from, parent, OpenFlags::READ | OpenFlags::FOLDER, 0)?;
-            let remove = || match kind {
-                Kind::Folder => file::remove_folder(parent.as_fd(), name),
-                _ => file::unlink(parent.as_fd(), name),
-            };
-            match below.len() == path.len() {
-                true => remove()?,
-                false => ajar::opened(parent.as_fd(), remove)?,
-            }
-        }
-        self.displaced.lock().expect(POISONED).extend(names);
-        Ok(())
+        tree::check_removable(from, at, &names)?;
+        let mut left = names.clone();
+        let removed = tree::remove(from, at, &mut left);
+        let gone = &names[left.len()..];
+        self.displaced.lock().expect(POISONED).extend_from_slice(gone);
+        removed.map_err(|error| {
+            let line = format!(
+                "{}, after {} of the {} names in the folder were deleted",
+                in_words(&error),
+                gone.len(),
+                names.len()
+            );
+            io::Error::new(error.kind(), line)
+        })
     }
 
-    /// The folder `at` below `from` and all that is in it, as if it were at `path`.
     fn tree_below(&self, from: BorrowedFd<'_>, at: &[u8], path: &[u8]) -> io::Result<Names> {
-        let mut names = vec![(path.to_vec(), Kind::Folder)];
-        let mut next = 0;
-        while let Some((below, kind)) = names.get(next).cloned() {
-            next += 1;
-            if kind != Kind::Folder {
-                continue;
-            }
-            let place = [at, &below[path.len()..]].concat();
-            let folder = file::open_without_links(from, &place, OpenFlags::READ | OpenFlags::FOLDER, 0)?;
-            for listed in file::list(folder.as_fd())? {
-                let listed = listed?;
-                let kind = match listed.kind {
-                    Some(kind) => kind,
-                    None => file::stat_at(Some(folder.as_fd()), &listed.name, false)?.kind,
-                };
-                let kind = match kind {
-                    FileKind::File => Kind::File,
-                    FileKind::Folder => Kind::Folder,
-                    FileKind::Link => Kind::Link,
-                    FileKind::Other => Kind::Other,
-                };
-                names.push(([&below[..], b"/", &listed.name].concat(), kind));
-                if names.len() > MOST_NAMES {
-                    return Err(io::Error::other(
-                        "a folder of more than 1000000 names is not replaced",
-                    ));
-                }
-            }
-            self.run.beat();
-        }
-        Ok(names)
+        tree::below(from, at, path, || self.run.beat())
     }
 
     /// What folders that made way took with them, or would.

@@ -248,7 +248,11 @@ def letter_options(command: _Command) -> _Command:
             _flag(
                 "-I", "--ignore-times", help="Copy every file again: same as --overwrite always."
             ),
-            _flag("-u", "--update", help="Replace files that are not newer: same as --overwrite older."),
+            _flag(
+                "-u",
+                "--update",
+                help="Replace what differs and is not newer: same as --overwrite older.",
+            ),
             _flag(
                 "-c",
                 "--checksum",

@@ -323,8 +323,11 @@ fn nothing_is_left_of_partials_that_no_journal_knows() {
     cut_session(&spec, &content(BYTES, 5), &[0]);
     let staging = staging_of(&spec);
     fs::write(staging.join("x-99.part"), b"junk").unwrap();
+    // A folder that made way, not all of which could be deleted then.
+    fs::create_dir_all(staging.join("98.new/inside")).unwrap();
+    fs::write(staging.join("98.new/inside/file"), b"old").unwrap();
     start(&spec).unwrap().cut();
-    assert!(!staging.join("x-99.part").exists());
+    assert!(!staging.join("x-99.part").exists() && !staging.join("98.new").exists());
 }
 
 #[test]
