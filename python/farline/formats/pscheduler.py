@@ -1,10 +1,12 @@
 """Results of perfSONAR's pScheduler: throughput tests, in their envelope or the result alone.
 
 The envelope (what archivers get) says hosts, time and what was asked; the result alone does not.
-`throughput-bytes` holds bytes, whatever its description says. The rate is the receiver's where
-the result has it; of UDP else what was sent less what was lost (nuttcp's own rate is what
-arrived). Round-trip times are iperf3's, in microseconds. Whether it was UDP says the task; of a
-result alone its figures do, where they are numbers: some tools write `"sent": null` for TCP.
+Archivers write it with `run` and `task` since 4.2, before without. `throughput-bytes` holds bytes
+from iperf3, whatever its description says, and bytes a second from ethr and, since 5.1, iperf2.
+The rate is the receiver's where the result has it; of UDP else what was sent less what was lost
+(nuttcp's own rate is what arrived), which must be said. Round-trip times are iperf3's, in
+microseconds. Whether it was UDP says the task; of a result alone its figures do, where they are
+numbers: some tools write `"sent": null` for TCP.
 """
 
 from __future__ import annotations
@@ -42,40 +44,47 @@ def parse_document(document: Document) -> Row:
         NotATransfer: for tests that are no throughput tests, and runs that did not take place yet.
         Unreadable: for what is no result.
     """
-    if "run" in document or "task" in document:
-        return _enveloped(part(document, "task"), part(document, "run"))
     inner = part(document, "result")
-    if part(inner, "test"):
-        # The envelope of the first versions.
-        run = {"start-time": part(inner, "schedule").get("start"), "result": inner.get("result")}
-        return _enveloped(inner, run)
+    # What archivers are given has what they write inside.
+    outer = inner if part(inner, "test") else document
+    if part(outer, "test") or "run" in outer or "task" in outer:
+        return _enveloped(outer)
     if "succeeded" not in document:
         raise Unreadable("not a pScheduler result")
     return _result_row(document, {}, None)
 
 
-def _enveloped(task: Document, run: Document) -> Row:
+def _enveloped(outer: Document) -> Row:
+    task = outer if part(outer, "test") else part(outer, "task")
+    run = part(outer, "run")
     test = part(task, "test")
     kind = word(test.get("type"))
     if kind != "throughput":
         raise NotATransfer(f"test of type {excerpt(kind or 'unknown')}")
     spec, state = part(test, "spec"), word(run.get("state")) or "finished"
-    if state in ("pending", "on-deck", "running", "cleanup"):
+    if state in ("scheduling", "pending", "on-deck", "running", "cleanup"):
         raise NotATransfer("not finished")
-    found = part(run, "result-merged") or part(run, "result")
+    found = _result(outer, run)
     ends = address(spec.get("source")), address(spec.get("dest") or spec.get("destination"))
     row: Row = {
-        "started_at": time_us(run.get("start-time")),
+        "started_at": time_us(run.get("start-time") or part(outer, "schedule").get("start")),
         "from_host": ends[1] if spec.get("reverse") is True else ends[0],
         "to_host": ends[0] if spec.get("reverse") is True else ends[1],
         "buffer_bytes": above_zero(spec.get("window-size")),
         "block_bytes": above_zero(spec.get("buffer-length")),
         "congestion_control": word(spec.get("congestion")),
     }
-    if not found:
+    if not found or (state != "finished" and found.get("succeeded") is True):
         return {**row, "modality": "T", "complete": False, "code": excerpt(state)}
     tool = word(task.get("tool")) or word(part(task, "tool").get("name"))
     return {**row, **_result_row(found, spec, tool)}
+
+
+def _result(outer: Document, run: Document) -> Document:
+    """What all participants came to; `result` of a run is that of one of them."""
+    if "result-merged" in run:
+        return part(run, "result-merged")
+    return part(run, "result") or part(outer, "result")
 
 
 def _result_row(result: Document, spec: Document, tool: str | None) -> Row:
@@ -122,9 +131,15 @@ def _figures(total: Document, streams: list[Document], udp: bool, tool: str | No
     sender = moved is not None if tool is None else tool != "nuttcp"
     if udp and sender:
         # The sum may leave losses out that its streams have.
+        said = any(number(one.get("lost")) is not None for one in (total, *streams))
+        if not said and received_bps is None:
+            raise Unreadable("the result does not say how much arrived")
         lost = max(number(total.get("lost")) or 0.0, _sum(streams, "lost"))
         sent = number(total.get("sent")) or _sum(streams, "sent")
         arrived = max(0.0, 1.0 - lost / sent) if sent else 1.0
+    if moved is not None and sent_bps is not None and abs(moved - sent_bps / 8) <= 1:
+        # Bytes a second. Of a test of one second they are the bytes, which the rate says too.
+        moved = None
     return {
         "bytes": None if moved is None else round(moved * arrived),
         "rate_bps": received_bps or (None if sent_bps is None else sent_bps * arrived),
@@ -180,5 +195,5 @@ FORMAT = Format(
     "results of perfSONAR pScheduler throughput tests",
     is_json,
     read,
-    version=3,
+    version=4,
 )

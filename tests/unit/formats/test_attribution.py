@@ -377,7 +377,7 @@ def test_a_pscheduler_figure_that_is_null_says_nothing_of_udp(tmp_path: Path) ->
     assert only(sample("pscheduler-iperf2.json")[0])["transport"] == "tcp"
     result = json.loads(text_of("pscheduler-iperf2.json"))["run"]["result-merged"]
     assert only(given(tmp_path, json.dumps(result), "pscheduler")[0])["transport"] is None
-    result["summary"]["summary"]["sent"] = 100
+    result["summary"]["summary"] |= {"sent": 100, "lost": 0}
     assert only(given(tmp_path, json.dumps(result), "pscheduler")[0])["transport"] == "udp"
 
 
@@ -409,3 +409,48 @@ def test_the_rate_of_nuttcp_in_pscheduler_has_its_losses_off_already(tmp_path: P
         document["task"]["tool"] = tool
         row = only(given(tmp_path, json.dumps(document), "pscheduler")[0])
         assert row["rate_bps"] == rate_bps
+
+
+def test_bytes_a_second_of_pscheduler_are_not_the_bytes_of_the_test(tmp_path: Path) -> None:
+    document = json.loads(text_of("pscheduler-iperf2.json"))
+    total = document["run"]["result-merged"]["summary"]["summary"]
+    total["throughput-bytes"] = total["throughput-bits"] // 8
+    row = only(given(tmp_path, json.dumps(document), "pscheduler")[0])
+    assert (row["rate_bps"], row["bytes"], row["duration_s"]) == (1.98e9, None, 10)
+
+
+def test_udp_of_a_pscheduler_tool_that_does_not_say_what_was_lost_is_unreadable(
+    tmp_path: Path,
+) -> None:
+    document = json.loads(text_of("pscheduler-iperf2.json"))
+    document["task"]["test"]["spec"]["udp"] = True
+    document["run"]["result-merged"]["summary"]["summary"]["sent"] = 100
+    rows, tally = given(tmp_path, json.dumps(document), "pscheduler")
+    assert (rows, tally.malformed) == ([], 1)
+    assert "how much arrived" in tally.first_malformed[0].reason
+
+
+def test_a_pscheduler_run_that_failed_is_not_what_one_participant_has(tmp_path: Path) -> None:
+    document = json.loads(text_of("pscheduler-iperf2.json"))
+    run = document["run"]
+    run |= {"state": "failed", "result": run["result-merged"], "result-merged": None}
+    row = only(given(tmp_path, json.dumps(document), "pscheduler")[0])
+    assert (row["complete"], row["code"]) == (False, "failed")
+    run["result-merged"] = run["result"]
+    row = only(given(tmp_path, json.dumps(document), "pscheduler")[0])
+    assert (row["complete"], row["code"]) == (False, "failed")
+
+
+def test_what_archivers_of_pscheduler_wrote_until_4_1_is_read(tmp_path: Path) -> None:
+    document = json.loads(text_of("pscheduler-iperf2.json"))
+    task, run = document["task"], document["run"]
+    old = {
+        "test": task["test"],
+        "tool": {"name": "iperf2", "version": "4.1"},
+        "schedule": {"start": run["start-time"], "duration": "PT20S"},
+        "result": run["result-merged"],
+    }
+    rows = sample("pscheduler-iperf2.json")[0]
+    for given_one in (old, {"data": {}, "result": old}):
+        again, _ = given(tmp_path, json.dumps(given_one), "pscheduler")
+        assert [{**row, "source": "pscheduler-iperf2.json"} for row in again] == rows
