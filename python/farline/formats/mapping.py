@@ -224,23 +224,62 @@ def _spelled(text: str) -> str:
     return f"{match['number']}{prefix}{match['binary']}{'B' if in_bytes else 'bit'}{per}"
 
 
-def pointed(text: str) -> str:
-    """A figure with a decimal comma, and perhaps points between thousands, with a point instead."""
-    match = _COMMA.fullmatch(text.strip())
-    return text if match is None else f"{match[1].replace('.', '')}.{match[2]}{match[3]}"
+def plain(text: str, marks: set[str]) -> str:
+    """A figure with a point before its fraction, and no mark between its thousands.
 
+    `marks` are those that other figures of the table have before their fraction.
 
-def may_be_pointed(text: str) -> bool | None:
-    """Whether the comma of a figure is a decimal one; None if it may be one between thousands."""
-    match = _COMMA.fullmatch(text.strip())
+    Raises:
+        ValueError: where a comma may be either.
+    """
+    match = _FIGURE.fullmatch(text.strip())
     if match is None:
-        return False
-    return True if len(match[2]) != 3 or "." in match[1] or match[1].lstrip("+-0") == "" else None
+        return text
+    sign, digits, exponent, unit = match.groups()
+    digits = _GROUP.sub("", digits)
+    mark = decimal_mark(text)
+    if mark is None and "," in digits:
+        if not marks:
+            raise ValueError(
+                f"{text!r} has a comma that may be decimal or a thousands separator: "
+                "write a decimal point, or no separator"
+            )
+        mark = "," if "," in marks else "."
+    elif mark is None:
+        mark = "," if marks == {","} else "."
+    between = "." if mark == "," else ","
+    whole, _, fraction = digits.partition(mark)
+    if between in whole and not re.fullmatch(r"\d{1,3}(?:[.,]\d{3})+", whole, re.ASCII):
+        return text
+    whole = whole.replace(between, "")
+    return f"{sign}{whole}{'.' if fraction else ''}{fraction}{exponent}{unit}"
 
 
-_COMMA = re.compile(
-    r"([+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)),(\d+)((?:[eE][+-]?\d+)?\s*[^\d.,]*)", re.ASCII
+def decimal_mark(text: str) -> str | None:
+    """What stands before the fraction of a figure: `,` or `.`; None where it does not say it.
+
+    `1,234.5` and `1.234,5` say it, and so do `9,41`, `0,412` and `1,234,567`; `1,234` does not.
+    """
+    match = _FIGURE.fullmatch(text.strip())
+    digits = _GROUP.sub("", match[2]) if match else ""
+    found = re.findall("[.,]", digits)
+    if match is None or not found:
+        return None
+    last: str = found[-1]
+    other = "." if last == "," else ","
+    head, _, tail = digits.rpartition(last)
+    if len(set(found)) > 1 or match[3]:
+        return last
+    if len(found) > 1:
+        return other
+    return last if len(tail) != 3 or len(head) > 3 or head.lstrip("0") == "" else None
+
+
+_FIGURE = re.compile(
+    r"([+-]?)(\d[\d.,'\u2019 \u00a0\u202f]*\d|\d)((?:[eE][+-]?\d+)?)(\s*[^\d.,]*)", re.ASCII
 )
+# Between thousands; not what stands before a unit.
+_GROUP = re.compile(r"(?<=\d)['\u2019 \u00a0\u202f](?=\d{3}(?!\d))", re.ASCII)
 
 
 def _time(unit: str, per_second: float) -> Callable[[str], Value]:

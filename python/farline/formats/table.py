@@ -4,8 +4,9 @@ The delimiter is the one of comma, semicolon, tab, bar and spaces that the heade
 Columns whose header is the name of one of ours need no mapping. A line is a record by itself:
 no field goes over a line end. Lines that start with `#` are comments.
 
-Figures may have a decimal comma. `1,234` alone may be a thousand and more, or one and a fraction:
-what other figures of the first lines are decides, and where they do not, it is malformed.
+Figures may have a decimal comma, and marks or spaces between thousands. `1,234` alone may be a
+thousand and more, or one and a fraction: what other figures of the first lines are decides, and
+where they do not, it is malformed. `1.234` is more than a thousand where they have commas.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from farline.errors import SpecError
 from farline.formats.format import Format
-from farline.formats.mapping import MAPPABLE, Mapped, Read, may_be_pointed, pointed
+from farline.formats.mapping import MAPPABLE, Mapped, Read, decimal_mark, plain
 from farline.formats.reading import Reading
 from farline.formats.rows import Record, Row, Unreadable, tables
 from farline.spec.transfers import MODALITIES, TRANSFER_COLUMNS
@@ -109,35 +110,31 @@ def _with_literal(entry: Mapped, header: Sequence[str]) -> Mapped:
     return entry
 
 
-def _has_decimal_commas(columns: list[_Column], lines: Sequence[str], split: Split) -> bool:
-    """Whether figures of these lines have commas that can be nothing but decimal ones."""
+def _decimal_marks(columns: list[_Column], lines: Sequence[str], split: Split) -> set[str]:
+    """What stands before the fractions of the figures of these lines, where they say it."""
+    marks: set[str] = set()
     for line in lines:
         try:
             cells = split(line)
         except Unreadable:
             continue
-        figures = [
-            cells[column.index]
-            for column in columns
-            if column.is_figure and column.index is not None and column.index < len(cells)
-        ]
-        if any(may_be_pointed(figure) for figure in figures):
-            return True
-    return False
+        for column in columns:
+            if column.is_figure and column.index is not None and column.index < len(cells):
+                mark = decimal_mark(cells[column.index])
+                marks |= {mark} if mark else set()
+    return marks
 
 
-def _row(columns: list[_Column], cells: list[str], *, commas: bool) -> Row:
+_MARKED = re.compile(r"[,'\u2019]|\d[ \u00a0\u202f]\d")
+
+
+def _row(columns: list[_Column], cells: list[str], marks: set[str]) -> Row:
     row: Row = {}
     for column in columns:
         text = column.literal if column.index is None else cells[column.index]
         try:
-            if column.is_figure and "," in text:
-                if not commas and may_be_pointed(text) is None:
-                    raise ValueError(
-                        f"{text!r} has a comma that may be decimal or a thousands separator: "
-                        "write a decimal point, or no separator"
-                    )
-                text = pointed(text)
+            if column.is_figure and ("," in marks or _MARKED.search(text)):
+                text = plain(text, marks)
             value = column.read(text)
         except (ValueError, OverflowError) as failure:
             raise Unreadable(f"{column.name}: {failure}") from None
@@ -150,7 +147,7 @@ def _records(reading: Reading) -> Iterator[Record]:
     split: Split = str.split
     header: list[str] | None = None
     columns: list[_Column] = []
-    commas = False
+    marks: set[str] = set()
     for number, line in reading.lines():
         if line.startswith("#"):
             reading.skip("comment")
@@ -160,7 +157,7 @@ def _records(reading: Reading) -> Iterator[Record]:
             header = [cell.strip() for cell in split(line)]
             columns = _columns(header, reading.mapping, str(reading.path))
             first = reading.start(_LOOKED_AT).split("\n")
-            commas = _has_decimal_commas(columns, [one for one in first if one.strip()], split)
+            marks = _decimal_marks(columns, [one for one in first if one.strip()], split)
             continue
         try:
             cells = split(line)
@@ -169,7 +166,7 @@ def _records(reading: Reading) -> Iterator[Record]:
                 continue
             if len(cells) != len(header):
                 raise Unreadable(f"{len(cells)} fields, but the header has {len(header)}")
-            yield Record(number, line, _row(columns, cells, commas=commas))
+            yield Record(number, line, _row(columns, cells, marks))
         except Unreadable as reason:
             reading.malformed(number, line, str(reason))
 
@@ -217,4 +214,6 @@ def _detect(start: str) -> bool:
     return "rate_bps" in names or {"bytes", "duration_s"} <= names
 
 
-FORMAT = Format("csv", "any table with a header, by a mapping of its columns", _detect, read)
+FORMAT = Format(
+    "csv", "any table with a header, by a mapping of its columns", _detect, read, version=2
+)

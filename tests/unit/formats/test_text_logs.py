@@ -320,6 +320,30 @@ def test_a_comma_before_three_digits_is_what_the_other_figures_have(tmp_path: Pa
     assert rows == [] and "comma that may be decimal or" in tally.first_malformed[0].reason
 
 
+@pytest.mark.parametrize(
+    ("figures", "rates"),
+    [
+        # Points stand between thousands where another figure has a decimal comma.
+        (("1.234", "12.345,6", "1.234.567"), (1234, 12345.6, 1234567)),
+        (("1.234", "9,5"), (1234, 9.5)),
+        # Commas stand there where another one has a decimal point, or more than one comma.
+        (("9,412", "1,234.5"), (9412, 1234.5)),
+        (("9,412", "12,345,678", "0.5"), (9412, 12345678, 0.5)),
+        (("1.234", "2.5"), (1.234, 2.5)),
+        # Nobody writes an exponent and marks between thousands.
+        (("1.234e3", "9,5"), (1234, 9.5)),
+        (("6 000,5", "6\u202f000", "6'000"), (6000.5, 6000, 6000)),
+    ],
+)
+def test_marks_between_thousands_are_told_by_the_other_figures(
+    tmp_path: Path, figures: tuple[str, ...], rates: tuple[float, ...]
+) -> None:
+    text = "r;x\n" + "".join(f"{figure};1\n" for figure in figures)
+    rows, tally = given(tmp_path, text, "csv", mapping="rate_bps=r:kbit/s,modality=T")
+    assert tally.malformed == 0
+    assert [row["rate_bps"] / 1000 for row in rows] == pytest.approx(rates)
+
+
 def test_bytes_with_a_prefix_are_refused_with_both_readings(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as refused:
         given(tmp_path, "b\td\n1\t2\n", "csv", mapping="bytes=b:GBytes,duration_s=d,modality=T")
