@@ -3,9 +3,10 @@
 A test has series of measurements at equal steps. The series of uploads, and those of downloads,
 are one transfer each for each host: the sum of the series' means (the tool's own mean where flent
 has it), as many streams as there are series. Sums and averages that flent computed are left out,
-and so are statistics: a series `X::tcp_rtt`, unlike `X::2`, says something of X. Only where no
-series has a unit (the first version of the format) is a rate without one in Mbit/s. The
-round-trip time is the smallest that a ping to the same host measured.
+and so are statistics: a series `X::tcp_rtt`, unlike `X::2` and what has a command of its own
+(`X::label` of rrul_var), says something of X. Only where no series has a unit (the first version
+of the format) is a rate without one in Mbit/s. The round-trip time is the smallest that a ping to
+the same host measured.
 """
 
 from __future__ import annotations
@@ -104,10 +105,12 @@ def _series(metadata: Document, results: Mapping[str, object]) -> list[_Series]:
     without = not any(units.values())
     found = []
     for name, values in results.items():
-        # `X::2` is another stream of X; `X::tcp_rtt` is a statistic of it.
-        if re.fullmatch(r".*::(?!\d+$).*", name) or name.startswith(_STATISTICS):
-            continue
         meta = part(metas, name)
+        # `X::2` is another stream of X, and so is `X::label`, which a tool ran for; `X::tcp_rtt`
+        # is a statistic of it.
+        is_said_of = re.fullmatch(r".*::(?!\d+$).*", name) and not word(meta.get("COMMAND"))
+        if is_said_of or name.startswith(_STATISTICS):
+            continue
         unit = ("ms" if _PING.search(name) else "Mbits/s") if without else units[name]
         found.append(_Series(name, meta, values, unit, _host(name, meta, metadata)))
     return found
@@ -220,4 +223,4 @@ def _detect(start: str) -> bool:
     return '"metadata"' in start and bool(_DETECT.search(start))
 
 
-FORMAT = Format("flent", "data file of flent", _detect, read_records("flent", _records), version=2)
+FORMAT = Format("flent", "data file of flent", _detect, read_records("flent", _records), version=3)

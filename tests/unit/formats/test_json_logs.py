@@ -324,6 +324,18 @@ def test_flent_adds_up_the_streams_of_each_direction() -> None:
     assert (up["rtt_ms"], up["congestion_control"]) == (45.2, "cubic")
 
 
+def test_flent_streams_with_labels_are_streams(tmp_path: Path) -> None:
+    """Series of rrul_var; without a command of its own such a one is a statistic."""
+    text = text_of("rrul.flent")
+    for old, new in (("upload::1", "upload::1 (CS0)"), ("Ping (ms) ICMP", "Ping (ms)::ICMP")):
+        text = text.replace(f'{old}": {{', f'{new}": {{"COMMAND": "netperf",').replace(
+            old + '"', new + '"'
+        )
+    rows, tally = given(tmp_path, text, "flent")
+    assert tally.malformed == 0
+    assert bag([{**row, "source": "rrul.flent"} for row in rows]) == bag(sample("rrul.flent")[0])
+
+
 def test_a_series_without_values_makes_a_flent_test_failed(tmp_path: Path) -> None:
     text = changed("rrul.flent", "results", "TCP upload::2", to=[None, None])
     rows, tally = given(tmp_path, text, "flent")
