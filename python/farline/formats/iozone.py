@@ -2,7 +2,8 @@
 
 The table has a line for each file and record size and a column for each test. Which test a column
 is stands in the header above it, in a layout that depends on version and options; tests that were
-not run leave blanks, so a number belongs to the test whose name ends where it ends. Rates are
+not run leave blanks, so a number belongs to the test whose name ends where it ends. Where columns
+are ten wide (3.506, 3.508), blanks are narrower than the numbers that they stand for. Rates are
 kBytes (1024 bytes) a second where the output says so: with `-O` and `-N` they are none. In
 throughput mode (`-t`) each test has a line of what all children reached together. What was done
 (`write`, `reread`, ...) stands in `code`.
@@ -56,6 +57,10 @@ _UNIT = "Output is in "
 _NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
 _OFF_BY = 1
 """Characters that a number may end before or behind the name of its test."""
+_TOGETHER = (0, 0, 1, 1, 2, 2, 3, 4, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11)
+"""Which tests are run, or left out, together."""
+_NARROWER = (2, 2, 2, 1, 1, 1, 2, 3, 2, 2, 2, 2)
+"""By how much their blanks are narrower than columns of ten (`test_output` in its source)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,18 @@ class _Columns:
 
     ends: tuple[int, ...]
     tests: tuple[str, ...]
+
+    @property
+    def are_wide(self) -> bool:
+        """Whether they are ten characters wide."""
+        return len(self.ends) > 3 and self.ends[3] - self.ends[1] == 20
+
+    def narrower(self, after: int, before: int) -> int:
+        """How much room was saved by the tests that were left out between these two."""
+        if not self.are_wide:
+            return 0
+        first = _TOGETHER[after - 2] + 1 if after > 1 else 0
+        return sum(_NARROWER[first : _TOGETHER[before - 2]])
 
 
 def _columns(line: str) -> _Columns | None:
@@ -134,16 +151,18 @@ def _tests(ends: list[int], columns: _Columns) -> Iterator[str]:
     moved, index = max(0, ends[1] - columns.ends[1]), 1
     if abs(ends[0] - columns.ends[0]) > _OFF_BY and not moved:
         raise Unreadable("not a table row: columns do not match the header")
+    saved = 0
     for end in ends[2:]:
         near = [
-            place
+            (place, room)
             for place in range(index + 1, len(columns.ends))
-            if abs(end - moved - columns.ends[place]) <= _OFF_BY
+            for room in [saved + columns.narrower(index, place)]
+            if abs(end - moved - columns.ends[place] + room) <= _OFF_BY
         ]
         if not near:
             raise Unreadable("not a table row: columns do not match the header")
-        index = near[0]
-        moved = max(0, end - columns.ends[index])
+        index, saved = near[0]
+        moved = max(0, end - columns.ends[index] + saved)
         yield columns.tests[index - 2]
 
 
@@ -188,4 +207,4 @@ def _detect(start: str) -> bool:
     return bool(_DETECT.search(start))
 
 
-FORMAT = Format("iozone", "output of IOzone", _detect, read_records("iozone", _records), version=2)
+FORMAT = Format("iozone", "output of IOzone", _detect, read_records("iozone", _records), version=3)

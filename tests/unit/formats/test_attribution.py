@@ -289,6 +289,32 @@ def test_iozone_tests_that_were_not_run_leave_the_others_in_place(
     assert tally.malformed == 0
 
 
+IOZONE_3_508 = (
+    "\tOutput is in kBytes/sec\n"
+    "              kB  reclen    write    rewrite      read    reread      read     write      read"
+    "    rewrite       read    fwrite  frewrite     fread   freread\n"
+)
+BLANKS = ((2, 18), (2, 18), (2, 18), (1, 9), (1, 10), (1, 10), (2, 18), (2, 17))
+"""How many tests stand together, and how wide the blanks are that stand for them."""
+
+
+@draws(60, SAME_FOLDER)
+@examples(run=st.sets(st.integers(0, 7), min_size=1), kilobytes=st.sampled_from([64, 165536000000]))
+def test_blanks_of_iozone_3_508_are_narrower_than_its_columns(
+    tmp_path: Path, run: set[int], kilobytes: int
+) -> None:
+    line, expected, place = f"{kilobytes:16d}{64:8d}", [], 0
+    for group, (count, blanks) in enumerate(BLANKS):
+        for test in IOZONE[place : place + count] if group in run else ():
+            line += f"{1000 + len(expected):{11 if group in (4, 5) else 10}d}"
+            expected.append((test, 1000 + len(expected)))
+        line += "" if group in run else " " * blanks
+        place += count
+    rows, tally = given(tmp_path, IOZONE_3_508 + line + "\n", "iozone")
+    assert tally.malformed == 0
+    assert [(row["code"], row["rate_bps"] / 8192) for row in rows] == expected
+
+
 @pytest.mark.parametrize(
     "said",
     [
