@@ -15,6 +15,7 @@ from farline.formats.documents import Document, documents
 from farline.formats.format import Format
 from farline.formats.reading import Reading
 from farline.formats.rows import NotATransfer, Record, Row, Unreadable, tables, time_us, whole, word
+from farline.formats.table import DELIMITERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,11 +96,18 @@ def _from_json(reading: Reading) -> Iterator[Record]:
             yield from _record(reading, found.line, found.text, task)
 
 
+def _is_header(line: str) -> bool:
+    return "bytes_transferred" in line and "request_time" in line
+
+
 def _from_table(reading: Reading) -> Iterator[Record]:
     header: list[str] = []
+    delimiter = ","
     for number, line in reading.lines():
+        if not header and _is_header(line):
+            delimiter = max(DELIMITERS, key=line.count)
         try:
-            cells = next(csv.reader([line]), [])
+            cells = next(csv.reader([line], delimiter=delimiter), [])
         except csv.Error as failure:
             reading.malformed(number, line, f"not a table row: {failure}")
             continue
@@ -113,8 +121,9 @@ def _from_table(reading: Reading) -> Iterator[Record]:
             continue
         task: Document = dict(zip(header, cells, strict=True))
         for name in ("bytes_transferred", "files", "files_transferred"):
-            text = task.get(name)
-            task[name] = int(text) if text and re.fullmatch(r"\d{1,18}", text) else None
+            # Where a cell is empty, pandas writes all of its column as `990.0`.
+            match = re.fullmatch(r"(\d{1,18})(?:\.0)?", task.get(name) or "", re.ASCII)
+            task[name] = int(match[1]) if match else task.get(name)
         yield from _record(reading, number, line, task)
 
 
@@ -127,8 +136,7 @@ def read(reading: Reading) -> Iterator[pa.Table]:
 def _detect(start: str) -> bool:
     if start.lstrip()[:1] in ("{", "["):
         return '"DATA_TYPE": "task' in start or '"bytes_transferred"' in start
-    header = start.lstrip().split("\n", 1)[0]
-    return "bytes_transferred" in header and "request_time" in header
+    return _is_header(start.lstrip().split("\n", 1)[0])
 
 
-FORMAT = Format("globus", "tasks of Globus Transfer, JSON or a table", _detect, read)
+FORMAT = Format("globus", "tasks of Globus Transfer, JSON or a table", _detect, read, version=2)

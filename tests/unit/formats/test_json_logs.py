@@ -314,6 +314,23 @@ def test_globus_tasks_are_the_same_as_json_and_as_a_table() -> None:
     assert only(sample("globus-task.json")[0])["bytes"] == rows[0]["bytes"]
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_a_table_of_globus_tasks_may_have_other_delimiters(tmp_path: Path, delimiter: str) -> None:
+    text = text_of("globus-tasks.csv").replace(",", delimiter)
+    rows, _ = given(tmp_path, text, "globus")
+    assert bag([{**row, "source": ""} for row in rows]) == bag(
+        [{**row, "source": ""} for row in sample("globus-tasks.csv")[0]]
+    )
+
+
+def test_figures_of_globus_tasks_may_have_been_written_by_pandas(tmp_path: Path) -> None:
+    text = text_of("globus-tasks.csv").replace(",990,1692625572,", ",990.0,1692625572.0,")
+    rows, _ = given(tmp_path, text, "globus")
+    assert (rows[0]["files"], rows[0]["bytes"]) == (990, 1692625572)
+    rows, tally = given(tmp_path, text.replace("1692625572.0", "many"), "globus")
+    assert "bytes_transferred is not a number" in tally.first_malformed[0].reason
+
+
 def test_flent_adds_up_the_streams_of_each_direction() -> None:
     rows, _ = sample("rrul.flent")
     down, up = sorted(rows, key=lambda row: row["streams"])
