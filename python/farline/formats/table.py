@@ -2,7 +2,8 @@
 
 The delimiter is the one of comma, semicolon, tab, bar and spaces that the header is split by.
 Columns whose header is the name of one of ours need no mapping. A line is a record by itself:
-no field goes over a line end. Lines that start with `#` are comments.
+no field goes over a line end. Lines that start with `#` are comments, and so is the `sep=;` that
+Excel asks for. A line that begins with `Total` or `Average` is of no transfer.
 
 Figures may have a decimal comma, and marks or spaces between thousands. `1,234` alone may be a
 thousand and more, or one and a fraction: what other figures of the first lines are decides, and
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DELIMITERS = ",;\t|"
+_COMMENT = re.compile(r'#|"?sep=.?"?\s*$', re.IGNORECASE)
+_TOTAL = re.compile(r"(?:grand )?totals?:?|average:?|mean:?", re.IGNORECASE)
 _LOOKED_AT = 64 * 1024
 
 Split = Callable[[str], list[str]]
@@ -149,7 +152,7 @@ def _records(reading: Reading) -> Iterator[Record]:
     columns: list[_Column] = []
     marks: set[str] = set()
     for number, line in reading.lines():
-        if line.startswith("#"):
+        if _COMMENT.match(line):
             reading.skip("comment")
             continue
         if header is None:
@@ -163,6 +166,9 @@ def _records(reading: Reading) -> Iterator[Record]:
             cells = split(line)
             if [cell.strip() for cell in cells] == header:
                 reading.skip("header")
+                continue
+            if _TOTAL.fullmatch(next((cell.strip() for cell in cells if cell.strip()), "")):
+                reading.skip("total or average")
                 continue
             if len(cells) != len(header):
                 raise Unreadable(f"{len(cells)} fields, but the header has {len(header)}")
@@ -185,7 +191,7 @@ _UNITS = re.compile(r"(?<![A-Za-z])([kKMGT]i?)(bits?|b|B)(?:ps|[/_ ]?(?:s|sec)\b
 
 def hint(start: str) -> str | None:
     """How to map the columns of what looks like a table; None for what does not."""
-    lines = [line for line in start.split("\n") if line.strip() and not line.startswith("#")][:2]
+    lines = [line for line in start.split("\n") if line.strip() and not _COMMENT.match(line)][:2]
     delimiter = max(DELIMITERS, key=lines[0].count) if len(lines) == 2 else ","
     try:
         names, cells = (_splitter(lines[0])(line) for line in lines)
@@ -205,7 +211,7 @@ def hint(start: str) -> str | None:
 
 
 def _detect(start: str) -> bool:
-    lines = (line for line in start.split("\n") if line.strip() and not line.startswith("#"))
+    lines = (line for line in start.split("\n") if line.strip() and not _COMMENT.match(line))
     header = next(lines, "")
     try:
         names = {cell.strip() for cell in _splitter(header)(header)}

@@ -344,6 +344,19 @@ def test_marks_between_thousands_are_told_by_the_other_figures(
     assert [row["rate_bps"] / 1000 for row in rows] == pytest.approx(rates)
 
 
+@pytest.mark.parametrize("last", ["Total;14", "Grand total:;14", ";;", "AVERAGE;7"])
+def test_what_spreadsheets_write_around_a_table_is_no_transfer(tmp_path: Path, last: str) -> None:
+    text = f"sep=;\nhost;Mbit/s\na;5\ntotal.example;9\n{last}\n"
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(SpecError) as refused:
+        read_log(path)
+    assert "it looks like a table" in refused.value.message
+    rows, tally = given(tmp_path, text, "csv", mapping='rate_bps="Mbit/s":Mbit/s,modality=T')
+    assert [row["rate_bps"] for row in rows] == [5e6, 9e6]
+    assert tally.malformed == (last == ";;")
+
+
 def test_bytes_with_a_prefix_are_refused_with_both_readings(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as refused:
         given(tmp_path, "b\td\n1\t2\n", "csv", mapping="bytes=b:GBytes,duration_s=d,modality=T")
