@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from farline.storage.files import PREFIX
+from farline.errors import FarlineError, SystemFailure
+from farline.storage.files import PREFIX, work_folder
 from farline.storage.job import StorageJob, StorageRequest
 from farline.storage.settings import StorageWishes
+from farline.storage.workers import Worker
 from farline.store import Store
 from farline.store.file_systems import all_profiles
 
@@ -113,3 +117,65 @@ def test_a_killed_measurement_is_cleaned_up_by_the_next_and_an_interrupted_one_b
             assert running.returncode == code
         left = list(tmp_path.iterdir())
         assert len(left) == (1 if number == signal.SIGKILL else 0), left
+
+
+def test_a_folder_that_somebody_removed_meanwhile_does_not_hide_what_else_went_wrong(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(SystemFailure, match="the first"), work_folder(tmp_path) as folder:
+        shutil.rmtree(folder.path)
+        raise SystemFailure("the first")
+
+
+def test_a_process_that_ended_while_it_waited_for_a_load_is_an_error_that_is_told() -> None:
+    worker = Worker()
+    try:
+        os.kill(worker._process.pid, signal.SIGKILL)
+        worker._process.wait()
+        with pytest.raises(SystemFailure, match="ended with code -9: out of memory"):
+            worker.send({})  # type: ignore[typeddict-item]
+    finally:
+        worker.kill()
+
+
+def test_processes_are_heard_where_many_files_are_open(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2048:
+        pytest.skip("this user may not open 2048 files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+    held = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
+    try:
+        wishes = StorageWishes(
+            ("read",), (1,), requests_bytes=(4096,), depths=(1,), modes=("buffered",)
+        )
+        request = StorageRequest(tmp_path, wishes=wishes, budget_s=2.0, size_bytes=65536)
+        result = StorageJob(request).wait()
+        assert result.checked()["measurements"]
+    finally:
+        for file in held:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    ("name", "reads", "told"),
+    [
+        ("nothing", False, "nothing: no such folder; make it first, or name one that is there"),
+        ("nothing", True, "nothing: no such file"),
+        ("n" * 300, False, "File name too long"),
+    ],
+)
+def test_what_cannot_be_measured_is_told_as_what_it_is(
+    name: str, reads: bool, told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(FarlineError, match=told):
+        wishes = StorageWishes(("read",))
+        StorageJob(StorageRequest(tmp_path / name, reads, wishes)).wait().checked()
+
+
+def test_who_stated_no_size_is_told_where_it_is_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farline.storage.job.FREE_SHARE", 1e-9)
+    with pytest.raises(FarlineError, match=r"files of .*, a tenth of the free space: 8 threads"):
+        StorageJob(StorageRequest(tmp_path)).wait().checked()

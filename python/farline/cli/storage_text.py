@@ -157,7 +157,11 @@ def caps_text(caps: Document) -> str:
         words = f"up to {_rate(total)} in all, which one process reaches alone"
     elif total is None:
         words = f"up to {_rate(each)} by one process"
-        if most > 1:
+        if caps["declines_to_bps"]:
+            words += (
+                f", {rate_human(caps['best_bps'])} in all" if caps["best_processes"] > 1 else ""
+            )
+        elif most > 1:
             words += f"; the total still rose at {most} processes, {rate_human(caps['best_bps'])}"
     else:
         words = f"up to {_rate(each)} by one process, {_rate(total)} in all"

@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import os
 import re
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -58,10 +59,10 @@ def work_folder(place: Path) -> Iterator[WorkFolder]:
     """A folder in `place` while the block runs. What killed measurements left there goes first.
 
     Raises:
-        UsageError: when `place` is no folder.
+        UsageError: when `place` is no folder, or not there.
         SystemFailure: when nothing can be made there.
     """
-    if not place.is_dir():
+    if not stat.S_ISDIR(mode_of(place, "folder; make it first, or name one that is there")):
         raise UsageError(f"{place}: not a folder; to measure reads of a file, use --read {place}")
     remove_left_behind(place)
     path = place / f"{PREFIX}{os.urandom(6).hex()}"
@@ -77,6 +78,20 @@ def work_folder(place: Path) -> Iterator[WorkFolder]:
         remove(path)
 
 
+def mode_of(path: Path, what: str) -> int:
+    """What is there, as of stat(2); `what` is what should be.
+
+    Raises:
+        UsageError: when nothing is.
+        SystemFailure: when it cannot be looked at.
+    """
+    with _refusals(f"{path}"):
+        try:
+            return path.stat().st_mode
+        except FileNotFoundError:
+            raise UsageError(f"{path}: no such {what}") from None
+
+
 def remove_left_behind(place: Path) -> list[Path]:
     """Removes folders that killed measurements left in `place`; those that could be."""
     gone = []
@@ -90,12 +105,13 @@ def remove_left_behind(place: Path) -> list[Path]:
 
 
 def remove(path: Path) -> None:
-    """Removes a folder with files of known names; another one in it keeps it.
+    """Removes a folder with files of known names; another one in it keeps it. One that is gone is
+    removed.
 
     Raises:
         SystemFailure: when something stays.
     """
-    with _refusals(f"removing {path}"):
+    with _refusals(f"removing {path}"), contextlib.suppress(FileNotFoundError):
         for found in list(path.iterdir()):
             if found.name == _OWNER or _FILE.fullmatch(found.name):
                 found.unlink(missing_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import socket
+import stat
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from farline.errors import FarlineError, SystemFailure, UsageError
 from farline.models.storage_caps import Cap, StorageCaps, fit_caps
 from farline.spec.path_text import to_path_text
 from farline.spec.units import size_human
-from farline.storage.files import WorkFolder, check_room, work_folder
+from farline.storage.files import WorkFolder, check_room, mode_of, work_folder
 from farline.storage.measured import Measured, measured_of, profile_document
 from farline.storage.settings import (
     BASE_REQUEST_BYTES,
@@ -187,12 +188,19 @@ class StorageJob(Job[StorageResult]):
         check_room(request.path, size)
         return size
 
+    def _size_text(self, size_bytes: int) -> str:
+        """What all files take together, and who said so."""
+        if self._request.size_bytes is not None:
+            return f"--size {size_human(size_bytes)}"
+        share = "" if size_bytes == SIZE_BYTES else ", a tenth of the free space"
+        return f"{self._request.path}: files of {size_human(size_bytes)}{share}"
+
     def _lay_out(
         self, folder: WorkFolder, plan: StoragePlan, size_bytes: int, workers: Workers
     ) -> Steps[Ground]:
         """Writes the files, as far as the time for that goes."""
         began = time.monotonic()
-        own_bytes, shared_bytes = _file_sizes(plan, size_bytes)
+        own_bytes, shared_bytes = _file_sizes(plan, size_bytes, self._size_text(size_bytes))
         files = [folder.lane(number) for number in range(plan.most_lanes)]
         for path in [*files, *([folder.shared] if plan.shares else [])]:
             folder.make(path)
@@ -321,7 +329,7 @@ def _checked_plan(request: StorageRequest) -> StoragePlan:
             raise UsageError("--read FILE: one file has no files of its own for each thread")
         if request.size_bytes is not None:
             raise UsageError("--size: says how large files are made; with --read none are")
-        if not request.path.is_file():
+        if not stat.S_ISREG(mode_of(request.path, "file")):
             raise UsageError(f"{request.path}: not a regular file")
     if request.budget_s <= 0:
         raise UsageError("--budget: allow some time, such as 60s")
@@ -358,8 +366,8 @@ def _each_s(plan: StoragePlan, request: StorageRequest) -> float:
     return each_s
 
 
-def _file_sizes(plan: StoragePlan, size_bytes: int) -> tuple[int, int]:
-    """Bytes of each thread's file, and of the one that is shared.
+def _file_sizes(plan: StoragePlan, size_bytes: int, said: str) -> tuple[int, int]:
+    """Bytes of each thread's file, and of the one that is shared; `said` is the size in words.
 
     Raises:
         UsageError: when a request does not fit.
@@ -368,7 +376,7 @@ def _file_sizes(plan: StoragePlan, size_bytes: int) -> tuple[int, int]:
     own_bytes, shared = _whole(own // plan.most_lanes, plan), _whole(size_bytes - own, plan)
     if _is_short(plan, own_bytes, shared):
         raise UsageError(
-            f"--size {size_human(size_bytes)}: {plan.most_lanes} threads with requests of "
+            f"{said}: {plan.most_lanes} threads with requests of "
             f"{size_human(plan.most_request_bytes)} need more; state a larger size, or fewer "
             "processes or smaller requests"
         )

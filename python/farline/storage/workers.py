@@ -48,8 +48,15 @@ class Worker:
         self._read = b""
 
     def send(self, load: StorageLoad) -> None:
-        """Gives it a load."""
-        self._input.write(json.dumps(load).encode() + b"\n")
+        """Gives it a load.
+
+        Raises:
+            SystemFailure: when it has ended meanwhile.
+        """
+        try:
+            self._input.write(json.dumps(load).encode() + b"\n")
+        except OSError:
+            raise self._ended() from None
 
     def take(self) -> Answer | None:
         """Its answer, if it is whole.
@@ -59,14 +66,18 @@ class Worker:
         """
         more = self.output.read(_CHUNK_BYTES)
         if not more:
-            code = self._process.wait()
-            raise SystemFailure(f"a process that measures ended with code {code}: out of memory?")
+            raise self._ended()
         self._read += more
         if not self._read.endswith(b"\n"):
             return None
         answer: Answer = json.loads(self._read)
         self._read = b""
         return answer
+
+    def _ended(self) -> SystemFailure:
+        """Something on this machine ended it."""
+        code = self._process.wait()
+        return SystemFailure(f"a process that measures ended with code {code}: out of memory?")
 
     def kill(self) -> None:
         """Ends it at once; what it waits for in the kernel may hold it a little longer."""
@@ -135,13 +146,20 @@ class Workers:
                     f"the storage has not answered for {_PATIENCE_S:.0f} s beyond the "
                     f"{allowed_s:.0f} s that a measurement takes; given up"
                 )
-            waiting = [one.output for one in busy if one not in answers]
-            ready, _, _ = select.select(waiting, (), (), _POLL_S)
-            for worker in busy:
-                if worker.output in ready and (answer := worker.take()) is not None:
+            for worker in _ready([one for one in busy if one not in answers]):
+                if (answer := worker.take()) is not None:
                     answers[worker] = _checked(answer)
             yield None
         return [answers[worker] for worker in busy]
+
+
+def _ready(workers: Sequence[Worker]) -> list[Worker]:
+    """Those that have said something; poll, for select knows no file beyond the 1024th."""
+    poll = select.poll()
+    by_file = {worker.output.fileno(): worker for worker in workers}
+    for file in by_file:
+        poll.register(file, select.POLLIN)
+    return [by_file[file] for file, _ in poll.poll(1e3 * _POLL_S)]
 
 
 def _checked(answer: Answer) -> Answer:
