@@ -269,14 +269,15 @@ def host_of(place: str) -> str:
     from farline.copying.locations import SCHEME, SshHost, read_location
     from farline.copying.pools import split_pool
 
-    if (pool := split_pool(place)) is not None:
+    head, _, tail = place.rpartition(":")
+    has_port = bool(head) and tail.isdigit()
+    if not has_port and (pool := split_pool(place)) is not None:
         return bare_host(pool[0].text)
-    if not place.startswith(SCHEME) and ":" in place and "/" not in place.partition(":")[0]:
-        head, _, tail = place.rpartition(":")
-        if not (tail.isdigit() and head):
-            host = read_location(place).host
-            if isinstance(host, SshHost):
-                return bare_host(host.host)
+    is_far = not place.startswith(SCHEME) and ":" in place and "/" not in place.partition(":")[0]
+    if is_far and not has_port:
+        host = read_location(place).host
+        if isinstance(host, SshHost):
+            return bare_host(host.host)
     return bare_host(parse_target(place.partition("#")[0]).host)
 
 

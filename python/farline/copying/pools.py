@@ -30,6 +30,7 @@ MOST_NODES = 1024
 
 _COUNT = r"(?:(?P<least>[1-9]\d{0,3})-)?(?P<count>[1-9]\d{0,3})"
 _SLURM = rf"slurm:(?P<partition>[A-Za-z0-9_.+-]*):{_COUNT}(?P<path>/.*)"
+_SLURM_STUB = r"slurm:(?P<partition>[A-Za-z0-9_.+-]*):[0-9-]+(?:[:/].*)?"
 _TESTBED = r"testbed:(?P<bed>[A-Za-z0-9_.-]+):(?P<nodes>[^/:]+)(?P<path>/.*)"
 _RANGE = r"(?P<head>[^\[\],]*)\[(?P<ranges>[0-9,-]+)\](?P<tail>[^\[\],]*)"
 _NODE = r"(?:[A-Za-z0-9_][A-Za-z0-9._+$-]*@)?[A-Za-z0-9_][A-Za-z0-9._-]*(?:%[A-Za-z0-9.:_-]+)?"
@@ -78,6 +79,11 @@ def split_pool(text: str) -> tuple[NodePool, str] | None:
             raise UsageError(f"{what}: {least}-{count} is not a range; write it as 2-8")
         settings = {"partition": found["partition"]}
         return NodePool(what, "slurm", (), count, settings, least), found["path"]
+    if found := re.fullmatch(_SLURM_STUB, text, re.DOTALL):
+        raise UsageError(
+            f"{text}: after the partition come a number of nodes and a path from the root, as in "
+            f"slurm:{found['partition']}:8/data"
+        )
     if found := re.fullmatch(_TESTBED, text, re.DOTALL):
         what = text[: -len(found["path"])]
         nodes = read_nodes(found["nodes"])
@@ -86,15 +92,34 @@ def split_pool(text: str) -> tuple[NodePool, str] | None:
 
 
 def _named_or_listed(text: str) -> tuple[NodePool, str] | None:
-    before, colon, path = text.partition(":")
-    if not colon or "/" in before or not before or not path.startswith("/"):
+    before, path = _split_path(text)
+    if not before or "/" in before:
         return None
+    pool: NodePool | None = None
     if re.search(r"[,\[]", before) and not before.partition("@")[2].startswith("["):
         if before.startswith("["):
             return None
-        return NodePool(before, "ssh", read_nodes(before)), path
-    pool = pool_of(before)
-    return None if pool is None else (pool, path)
+        pool = NodePool(before, "ssh", read_nodes(before))
+    elif path:
+        pool = pool_of(before)
+    if pool is None:
+        return None
+    if not path.startswith("/"):
+        raise UsageError(
+            f"{text}: several nodes need a path from the root, as in {before}:/{path or 'data'}"
+        )
+    return pool, path
+
+
+def _split_path(text: str) -> tuple[str, str]:
+    """What stands before the path, and the path: both are empty where there is no colon. Addresses
+    for data may have colons of their own."""
+    before, colon, path = text.partition(":")
+    if "%" in before and ":/" in text:
+        head, _, rest = text.partition(":/")
+        if re.search(r"[,\[]", head):
+            return head, f"/{rest}"
+    return (before, path) if colon else ("", "")
 
 
 def read_nodes(text: str) -> tuple[Node, ...]:
@@ -104,16 +129,21 @@ def read_nodes(text: str) -> tuple[Node, ...]:
     Raises:
         UsageError: for a name that is none, a name twice, or more than 1024.
     """
+    if re.search(r"[\[\]]", re.sub(r"\[[^\[\]]*\]", "", text)):
+        raise UsageError(
+            f"{text}: a bracket has no other end; write nodes as dtn1,dtn2 or dtn[1-8]"
+        )
     names = [name for word in _words(text) for name in _expanded(word)]
     user = names[0].partition("@")[0] if names and "@" in names[0] else ""
     names = [name if "@" in name or not user else f"{user}@{name}" for name in names]
     if bad := next((name for name in names if not re.fullmatch(_NODE, name)), None):
         raise UsageError(f"{text}: {bad!r} is not a node; write nodes as dtn1,dtn2 or dtn[1-8]")
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UsageError(f"{text}: {twice} is named twice")
     if len(names) > MOST_NODES:
         raise UsageError(f"{text}: {len(names)} nodes; allowed: up to {MOST_NODES}")
-    parted = (name.partition("%") for name in names)
+    parted = [name.partition("%") for name in names]
+    plain = [name for name, _, _ in parted]
+    if twice := next((name for name in plain if plain.count(name) > 1), None):
+        raise UsageError(f"{text}: {twice} is named twice")
     return tuple(Node(name, address or None) for name, _, address in parted)
 
 
@@ -178,7 +208,11 @@ def _pools(path: Path | None) -> dict[str, Any]:
 
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: not valid UTF-8 text") from None
+    except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: {error}") from None
 
 

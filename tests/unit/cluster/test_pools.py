@@ -46,6 +46,9 @@ def test_nodes_are_written_with_commas_ranges_and_addresses_for_data() -> None:
     ("text", "what"),
     [
         ("a,a", "is named twice"),
+        ("a%10.0.0.1,a%10.0.0.2", "a is named twice"),
+        ("n[1-2", "a bracket has no other end"),
+        ("n1-2],m[1-2]", "a bracket has no other end"),
         ("n[3-1]", "is not a range"),
         ("n[x]", "is not a node"),
         ("n[1-99999]", "is not a range"),
@@ -73,6 +76,39 @@ def test_locations_of_several_nodes_are_told_from_all_others(pools: Path) -> Non
         assert isinstance(read_location(plain).host, SshHost), plain
     for local in ("a,b", "./a,b:/x", "x[1-2]/y", "/a:b"):
         assert isinstance(read_location(local).host, ThisHost), local
+
+
+def test_addresses_for_data_may_be_of_ipv6() -> None:
+    host, path = pool("dtn1%::1,dtn2%2001:db8::2:/data/a:/b")
+    assert host.nodes == (Node("dtn1", "::1"), Node("dtn2", "2001:db8::2"))
+    assert path == "/data/a:/b"
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("dtns:data", "dtns:data: several nodes need a path from the root, as in dtns:/data"),
+        ("dtn[1-2]:", r"several nodes need a path from the root, as in dtn\[1-2\]:/data"),
+        ("dtn1,dtn2:x/y", "several nodes need a path from the root, as in dtn1,dtn2:/x/y"),
+        ("slurm:xfer:2", "a path from the root, as in slurm:xfer:8/data"),
+        ("slurm:xfer:2:/data", "a path from the root, as in slurm:xfer:8/data"),
+        ("slurm:xfer:0/data", "after the partition come a number of nodes"),
+    ],
+)
+def test_nodes_without_a_path_from_the_root_are_no_host(pools: Path, text: str, what: str) -> None:
+    pools.write_text('[dtns]\nnodes = ["dtn1"]\n')
+    with pytest.raises(UsageError, match=what):
+        read_location(text)
+
+
+def test_a_file_of_pools_that_cannot_be_read_is_named_once(pools: Path) -> None:
+    pools.write_bytes(b'p = "\xff"')
+    with pytest.raises(UsageError, match=r"pools.toml: not valid UTF-8 text$"):
+        read_location("p:/x")
+    pools.unlink()
+    pools.mkdir()
+    with pytest.raises(UsageError, match=r"pools.toml: Is a directory$"):
+        read_location("p:/x")
 
 
 def test_a_pool_has_a_name_and_any_engine(pools: Path) -> None:
