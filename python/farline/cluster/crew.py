@@ -304,6 +304,8 @@ class Crew:
 
     def _given_up(self, lane: Lane, error: FarlineError) -> str:
         """What is said of a pair that is given up."""
+        if self.queue.lanes < 1:
+            return f"{lane.name} failed, and no pair is left: {error.message}"
         return (
             f"{lane.name} failed, and the others take over its part; it is tried again in "
             f"{lane.pause_s:g} s: {error.message}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from farline.cluster.look import capacity_text
 from farline.cluster.plan import Listed
 from farline.copying.session import Attempt
+from farline.errors import InterruptedRun
 from farline.profiles.copy_streams import data_streams, payload_rate_bps
 from farline.spec.units import counted, rate_human, size_human
 from farline.tools.events import Progress
@@ -19,6 +20,7 @@ from farline.tools.events import Progress
 if TYPE_CHECKING:
     from farline.cluster.changes import Changes
     from farline.cluster.crew import Lane
+    from farline.errors import FarlineError
     from farline.spec._types import CopyProgress, RunRecord
 
 _SUMS = (
@@ -48,10 +50,12 @@ class Joined:
     _planned: set[str] = field(default_factory=set)
     """Paths of all names that are not there."""
     _report: Mapping[str, Any] = field(default_factory=dict)
+    _asked: Mapping[str, Any] = field(default_factory=dict)
+    """The spec of the look, which is that of the copy but for `dry_run`."""
 
     def found(self, record: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:
         """The dry run: its record, and the lines of its receipt."""
-        self._report = record["copy"]
+        self._report, self._asked = record["copy"], record.get("spec") or {}
         for line in lines:
             if line["status"] != "would-copy":
                 continue
@@ -98,21 +102,57 @@ class Joined:
         """The last session's record and receipt, with what the parts did."""
         if last.record is None or not last.record.get("copy"):
             return last
-        record: dict[str, Any] = dict(last.record)
+        session: Mapping[str, Any] = last.record
+        record = self._whole(session, self._joined_report(session["copy"]), session)
+        if receipt is not None and receipt.exists():
+            self._mark_copied(receipt)
+        return Attempt(cast("RunRecord", record), last.error)
+
+    def cut_off(self, error: FarlineError) -> Attempt:
+        """What the parts did of a copy that broke off before its last session."""
+        parts = [record for lane in self.lanes for record in lane.records if record.get("copy")]
+        if not parts:
+            return Attempt(None, error)
+        part, look = parts[-1], self._report
+        none, of_look = {"files": 0, "bytes": 0}, ("found", "present", "failed", "skipped")
+        report = {
+            **part["copy"], **{name: look[name] for name in of_look},
+            "copied": {
+                "files": sum(lane.done_files for lane in self.lanes),
+                "bytes": sum(lane.done_bytes for lane in self.lanes),
+            },
+            "deleted": none, "made": 0, "hole_bytes": 0, "repeated_chunks": 0,
+            "failures": look.get("failures", []),
+        }  # fmt: skip
+        for name in ("updated", "problems", "skips"):
+            report.pop(name, None)
+        copy, streams = {**self._asked["copy"], "dry_run": False}, max(map(_count, parts))
+        asked = {**part["spec"], "copy": copy, "streams": streams}
+        was_stopped = isinstance(error, InterruptedRun)
+        record = self._whole(
+            {**part, "spec": asked, "status": "partial" if was_stopped else "failed",
+             "error": error.failure()},
+            self._with_sums_of_parts(report), None,
+        )  # fmt: skip
+        return Attempt(cast("RunRecord", record), error)
+
+    def _whole(
+        self, last: Mapping[str, Any], report: dict[str, Any], session: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """The record `last` made one of all; `session` is the one that ended the copy."""
+        record: dict[str, Any] = dict(last)
         record["run_s"] = time.monotonic() - self.began_s
         record["session_s"] = max(record["session_s"], record["run_s"])
         record["run_id"] = self.changes.run_id
         if self.changes.all_told:
             record["adjustments"] = self.changes.all_told
-        record["copy"] = self._joined_report(record["copy"])
-        record["streams"] = self._streams(record)
+        record["copy"] = report
+        record["streams"] = self._streams(record, session)
         record["spec"] = {**record["spec"], "streams": max(1, len(self._at_work)) * _count(record)}
         rate_bps = payload_rate_bps(record)
         record["summary"] = self._summary(record, rate_bps)
         record["verdict"] = self._verdict(record, rate_bps)
-        if receipt is not None and receipt.exists():
-            self._mark_copied(receipt)
-        return Attempt(cast("RunRecord", record), last.error)
+        return record
 
     @property
     def _at_work(self) -> list[Lane]:
@@ -131,39 +171,47 @@ class Joined:
             carried = max(0, min(present[key] - was, look["copied"][key] - copied[key]))
             copied[key] += carried
             present[key] -= carried
+        joined = self._with_sums_of_parts({
+            **report, "copied": copied, "present": present, "updated": updated, "made": made,
+        })  # fmt: skip
+        if not updated["files"]:
+            del joined["updated"]
+        return joined
+
+    def _with_sums_of_parts(self, report: Mapping[str, Any]) -> dict[str, Any]:
+        """The report of a session, with what adds up of those of the parts."""
         # A session that was cut before its copy began has no report.
         records = [record for lane in self.lanes for record in lane.records]
         parts = [found for record in records if (found := record.get("copy"))]
-        joined = {
-            **report, "copied": copied, "present": present, "updated": updated, "made": made,
+        return {
+            **report,
             "resumed_bytes": sum(one["resumed_bytes"] for one in parts),
             "hole_bytes": report["hole_bytes"] + sum(one["hole_bytes"] for one in parts),
             "repeated_chunks": report["repeated_chunks"]
             + sum(one["repeated_chunks"] for one in parts),
             "moving_us": round(1e6 * (time.monotonic() - self.began_s)),
-        }  # fmt: skip
-        if not updated["files"]:
-            del joined["updated"]
-        return joined
+        }
 
-    def _streams(self, last: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def _streams(
+        self, whole: Mapping[str, Any], last: Mapping[str, Any] | None
+    ) -> list[dict[str, Any]]:
         """A stream for each that a pair of nodes had, with the bytes of all of its sessions.
 
         The streams of messages are left out: they are nothing that was copied.
         """
-        count = _count(last)
+        count = _count(whole)
         found: dict[tuple[int, int, int], dict[str, Any]] = {}
-        for at in range(len(self.lanes)):
-            for record in self._of_lane(at, last):
+        # Numbers without a gap: what is beyond their count is taken for streams of messages.
+        for at, lane in enumerate(self._at_work or self.lanes[:1]):
+            for record in self._of_lane(lane, last if at == 0 else None):
                 for stream in data_streams(record):
                     key = (at * count + stream["stream"] % count, stream["end"], stream["role"])
                     found[key] = _added(found.get(key), {**stream, "stream": key[0]})
         return [found[key] for key in sorted(found)]
 
-    def _of_lane(self, at: int, last: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-        """Records of all sessions of a pair."""
-        records = self.lanes[at].records
-        return [*records, last] if at == 0 else records
+    def _of_lane(self, lane: Lane, last: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
+        """Records of all sessions of a pair; `last` ended the copy."""
+        return lane.records if last is None else [*lane.records, last]
 
     def _summary(self, record: Mapping[str, Any], rate_bps: float) -> dict[str, Any]:
         """That of the last session, with the payload of all over the whole time."""

@@ -55,8 +55,8 @@ class OwnJoined(Joined):
         joined = self.settled.report([record["copy"] for record in self._records])
         return {**joined, "moving_us": round(1e6 * (time.monotonic() - self.began_s))}
 
-    def _of_lane(self, at: int, last: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-        return self.lanes[at].records
+    def _of_lane(self, lane: Lane, last: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
+        return lane.records
 
     def _verdict(self, record: Mapping[str, Any], rate_bps: float) -> dict[str, Any]:
         """As of any copy; a dry run says itself that there is nothing to judge."""

@@ -19,10 +19,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from farline.cluster.changes import Changes
 from farline.cluster.crew import FIRST_BACK_S, Crew, Lane, at_once, changed, start
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from farline.copying.adjusting import Adjusting
     from farline.copying.request import CopyRequest
     from farline.models.end_to_end import NodeSetting
+    from farline.spec._types import RunRecord
     from farline.tools import StopQuestion
     from farline.tools.events import Event, Steps
 
@@ -267,7 +268,7 @@ class NodeSessions(NodeEnds):
         )
         look = yield from self._looked(document, joined, should_stop)
         if look.error is not None:
-            return look
+            return _as_copy(look)
         wanted = len(self._lanes) + self._stripes * sum(end[-1].missing for end in self._ends)
         parts = parts_of(joined.listed, Bases.of(self._sources()), wanted)
         yield Notice(NoticeKind.CHOICE, _plan_text(parts))
@@ -276,7 +277,8 @@ class NodeSessions(NodeEnds):
                 self.adjusting.begun(changes)
             error = yield from self._by_all(document, parts, joined, should_stop)
             if error is not None:
-                return Attempt(None, error)
+                joined.sides, joined.places = self._sides(), self._place_lines()
+                return joined.cut_off(error)
             attempt = yield from self._one(document, receipt, should_stop, joined)
             yield from self._changed(changes)
         finally:
@@ -355,6 +357,16 @@ class NodeSessions(NodeEnds):
             for lane in joining:
                 self._lanes.append(lane)
                 crew.add(lane)
+
+
+def _as_copy(look: Attempt) -> Attempt:
+    """A dry run that was the beginning of a copy, and its end."""
+    if look.record is None or not look.record["spec"].get("copy"):
+        return look
+    record: dict[str, Any] = dict(look.record)
+    record.pop("verdict", None)
+    record["spec"] = {**record["spec"], "copy": {**record["spec"]["copy"], "dry_run": False}}
+    return replace(look, record=cast("RunRecord", record))
 
 
 def _may_be_node(error: FarlineError) -> bool:

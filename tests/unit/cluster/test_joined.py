@@ -13,10 +13,10 @@ from farline.cluster.changes import Changes
 from farline.cluster.crew import Lane
 from farline.cluster.joined import Joined
 from farline.cluster.plan import Part
-from farline.cluster.sessions import _part_document
+from farline.cluster.sessions import _as_copy, _part_document
 from farline.copying.remote_to_remote import RemoteToRemote
 from farline.copying.session import Attempt
-from farline.errors import SystemFailure
+from farline.errors import FarlineError, InterruptedRun, SystemFailure
 
 NONE = {"files": 0, "bytes": 0}
 
@@ -152,3 +152,59 @@ def test_a_part_neither_deletes_nor_removes() -> None:
 @pytest.mark.parametrize("message", ["a1 to b1: no route", "no route"])
 def test_the_name_of_a_pair_stands_once_before_what_went_wrong(message: str) -> None:
     assert lane(1).told(SystemFailure(message)) == "a1 to b1: no route"
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(InterruptedRun("stopped"), "partial"), (SystemFailure("b1: disk full"), "failed")],
+)
+def test_a_copy_that_broke_off_among_its_parts_has_a_record_of_what_they_did(
+    error: FarlineError, status: str
+) -> None:
+    joined = one_copy()
+    part = joined.lanes[1].records[-1]
+    cast("dict[str, Any]", part)["spec"]["copy"] = {"sources": ["/s/x"], "share": {"part": 3}}
+    joined.found(
+        {"copy": report(found={"files": 5, "bytes": 120}, present={"files": 1, "bytes": 10}),
+         "spec": {"copy": {"sources": ["/s"], "dry_run": True}}}, [],
+    )  # fmt: skip
+    attempt = joined.cut_off(error)
+    assert attempt.error is error
+    told = cast("dict[str, Any]", attempt.record)
+    assert (told["run_id"], told["status"]) == ("N", status)
+    assert told["error"]["message"] == error.message
+    assert told["spec"]["copy"] == {"sources": ["/s"], "dry_run": False}
+    assert told["copy"]["found"] == {"files": 5, "bytes": 120}
+    assert told["copy"]["present"] == {"files": 1, "bytes": 10}
+    assert told["copy"]["copied"] == {"files": 4, "bytes": 110}
+    assert sum(one["bytes"] for one in told["streams"]) == 110
+    assert "2 pairs of processes" in told["verdict"]["evidence"][0]
+
+
+def test_a_copy_that_broke_off_before_any_part_has_no_record() -> None:
+    joined = Joined(time.monotonic(), (lane(0),), "1str-1n-1str-1n", Changes("N", {}, 1))
+    assert joined.cut_off(InterruptedRun("stopped")).record is None
+
+
+def test_a_copy_whose_look_failed_is_no_dry_run() -> None:
+    look = record(0.1, report(failed={"files": 1, "bytes": 5}))
+    look["spec"]["copy"]["dry_run"] = True
+    error = SystemFailure("b1: it is a file")
+    attempt = _as_copy(Attempt(cast("Any", look), error))
+    told = cast("dict[str, Any]", attempt.record)
+    assert told["spec"]["copy"] == {"sources": ["/s"], "dry_run": False}
+    assert "verdict" not in told
+    assert attempt.error is error
+    assert _as_copy(Attempt(None, error)).record is None
+
+
+def test_a_pair_that_carried_nothing_takes_no_numbers_from_the_streams_of_others() -> None:
+    part = report(copied={"files": 1, "bytes": 50})
+    lanes = (lane(0), lane(1, record(1.0, part, 20, 30)))
+    joined = Joined(time.monotonic() - 4.0, lanes, "1str-2n-1str-2n", Changes("N", {}, 2))
+    found(joined, planned("a", 50), found={"files": 1, "bytes": 50}, copied=part["copied"])
+    last = record(0.5, report(present={"files": 1, "bytes": 50}), 0, 0)
+    told = cast("dict[str, Any]", joined.attempt(Attempt(cast("Any", last), None), None).record)
+    assert [one["bytes"] for one in told["streams"]] == [20, 30]
+    assert told["spec"]["streams"] == 2
+    assert told["summary"]["forward"]["total_bps"] == pytest.approx(100.0, rel=0.1)
