@@ -49,7 +49,8 @@ class Node:
         try:
             command = RemoteCommand(ssh, self.name, ["copy", "--order"])
             ready: Mapping[str, Any] = result_of(command.start(should_stop))
-            if ready["data"].get("looks"):
+            data = ready.get("data")
+            if isinstance(data, dict) and data.get("looks"):
                 self.command = command
                 return
             self.error = VersionError(
@@ -58,8 +59,6 @@ class Node:
             )
         except FarlineError as error:
             self.error = error
-        except (KeyError, TypeError, AttributeError) as error:
-            self.error = ProtocolError(f"{self.name}: invalid answer: {error!r}")
         _LOG.debug("a node was not looked at", node=self.name, reason=str(self.error))
         if command is not None:
             command.close()

@@ -260,6 +260,11 @@ def _refused(lines: Sequence[str]) -> FarlineError:
         return BusyError(f"Slurm: {last}; wait longer (immediate_s), or ask for fewer nodes")
     if any("revoked" in line.lower() for line in lines):
         return SystemFailure(f"Slurm: the allocation was cancelled: {last}")
+    if any("establish a configuration source" in line for line in lines):
+        return SystemFailure(
+            f"Slurm: {last}: this host belongs to no cluster; run farline on a login node, or name "
+            "one as login in pools.toml"
+        )
     if any("Unable to contact" in line for line in lines):
         return SystemFailure(f"Slurm: {last}; check that slurmctld answers: sinfo")
     return UsageError(f"Slurm: {last}; sinfo lists partitions and nodes")

@@ -72,11 +72,19 @@ def _is_ready(pipe: IO[bytes], wanted: int, timeout_s: float) -> bool:
     return bool(poll.poll(1e3 * timeout_s))
 
 
+NO_SSH = "install an ssh client, or name another with -e"
+"""What to do where ssh does not start."""
+
+
 class Child:
     """A program that runs."""
 
-    def __init__(self, words: Sequence[str], takes: Callable[[bytes], bytes] | None = None) -> None:
+    def __init__(
+        self, words: Sequence[str], takes: Callable[[bytes], bytes] | None = None,
+        remedy: str = NO_SSH,
+    ) -> None:  # fmt: skip
         """Starts it; `takes` is asked first of what it says on standard error, as in `Sayings`.
+        `remedy` is what to do where it does not start.
 
         Raises:
             SystemFailure: when there is none of that name.
@@ -89,9 +97,7 @@ class Child:
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             )  # fmt: skip
         except OSError as error:
-            raise SystemFailure(
-                f"{words[0]}: {error.strerror}; install an ssh client, or name another with -e"
-            ) from None
+            raise SystemFailure(f"{words[0]}: {error.strerror}; {remedy}") from None
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         assert self._process.stdin and self._process.stdout and self._process.stderr

@@ -33,7 +33,7 @@ from farline.errors import (
 from farline.logs import Log, words_for_far_end
 from farline.spec.json_text import read_object
 from farline.tools import Stop, StopQuestion
-from farline.tools.child import Child
+from farline.tools.child import NO_SSH, Child
 from farline.tools.events import Notice, NoticeKind
 from farline.tools.native import Target, parse_target
 from farline.tools.ssh_failure import (
@@ -126,6 +126,10 @@ class SshCommand:
         """Why a command there ended before it had said what it should."""
         return why_ended(target, farline, code, said, printed)
 
+    def no_program(self) -> str:
+        """What to do where the program that leads there does not start."""
+        return NO_SSH
+
     def start_limit_s(self, target: str) -> float:
         """How long farline may take to start, by what is known when that much has passed."""
         if self.start_s is not None:
@@ -175,7 +179,7 @@ class RemoteCommand:
             from farline.logs.far_lines import FarLines
 
             takes = FarLines(self.target).feed
-        self._process = Child(words, takes)
+        self._process = Child(words, takes, self.ssh.no_program())
 
     @property
     def is_alive(self) -> bool:

@@ -55,6 +55,10 @@ class StepCommand(SshCommand):
             return UnreachableError(f"{target}: {'; '.join(said[-_LINES:])}")
         return super().why_ended(target, farline, code, said, printed)
 
+    def no_program(self) -> str:
+        """It is a word of the template, not ssh."""
+        return "check the command that starts programs on these nodes (pools.toml)"
+
     def start_limit_s(self, target: str) -> float:
         """As long as an ssh without a time-out of its own may take."""
         return START_S if self.start_s is None else self.start_s

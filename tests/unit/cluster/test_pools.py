@@ -12,9 +12,9 @@ from farline.cluster.nodes import get_nodes
 from farline.copying import CopyRequest
 from farline.copying.locations import SshHost, ThisHost, read_location
 from farline.copying.pools import Node, NodePool, read_nodes
-from farline.errors import FarlineError, UsageError
+from farline.errors import FarlineError, SystemFailure, UsageError
 from farline.tools import never_stop
-from farline.tools.ssh import SshCommand
+from farline.tools.ssh import RemoteCommand, SshCommand
 from farline.tools.step_command import StepCommand, filled, read_template
 from tests.support.steps import finished
 
@@ -250,3 +250,24 @@ def test_what_needs_the_view_of_all_nodes_is_refused_with_disks_of_their_own(
     plain = CopyRequest.between("a/", "n[1-2]:/b", own_disks="destination")
     with pytest.raises(UsageError, match="--nodes: cannot be combined with --own-disks"):
         copy_job(plain, "2")
+
+
+def test_a_command_of_a_pool_that_does_not_start_is_no_ssh(pools: Path) -> None:
+    pools.write_text('[p]\nnodes = ["a"]\ncommand = "/nonexistent/on {node} {argv}"\n')
+    nodes = finished(get_nodes(pool("p:/x")[0], None, [], None, never_stop))
+    with pytest.raises(FarlineError, match=r"No such file or directory; check the command") as told:
+        RemoteCommand(nodes.command, "a", ["copy", "--order"])
+    assert "ssh" not in told.value.message
+
+
+def test_a_host_without_a_cluster_is_told_from_a_wrong_partition(
+    pools: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    salloc = tmp_path / "salloc"
+    salloc.write_text(
+        "#!/bin/sh\necho 'salloc: fatal: Could not establish a configuration source' >&2\nexit 1\n"
+    )
+    salloc.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(SystemFailure, match="belongs to no cluster; run farline on a login node"):
+        finished(get_nodes(pool("slurm:xfer:2/x")[0], None, [], None, never_stop))
