@@ -193,8 +193,10 @@ class OwnDiskSessions(NodeEnds):
                 lane = self._lane(duty.number, self._places(0)[source], self._places(1)[sink])
                 duty.lane, duty.error = lane, None
                 by_lane[lane] = duty
-            waiting = []
-            for lane, error in start(list(by_lane), should_stop):
+            waiting, failed = [], start(list(by_lane), should_stop)
+            if should_stop() is not Stop.GO_ON:
+                break
+            for lane, error in failed:
                 duty = by_lane[lane]
                 duty.give_up(error)
                 yield Notice(NoticeKind.NODE, f"{lane.name} is not used: {error.message}")
@@ -270,6 +272,8 @@ class OwnDiskSessions(NodeEnds):
                 yield from self._carried(one, document, joined, receipts, should_stop)
                 self._close_between(one, rounds)
             yield from self._deleted(document, joined, receipts, should_stop)
+        except InterruptedRun as stopped:
+            return joined.whole(receipt, stopped, names)
         finally:
             if self.adjusting is not None:
                 self.adjusting.ended()

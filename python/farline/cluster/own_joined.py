@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,6 +16,8 @@ from farline.tools.events import Progress
 
 if TYPE_CHECKING:
     from farline.cluster.crew import Lane
+    from farline.cluster.placement import Entry
+    from farline.errors import InterruptedRun
     from farline.spec._types import RunRecord
 
 
@@ -30,13 +32,19 @@ class OwnJoined(Joined):
     looks: Sequence[Mapping[str, Any]] = field(default=(), kw_only=True)
     """Records of the looks."""
     _records: Sequence[Mapping[str, Any]] = field(default=(), init=False)
+    _left: Sequence[Entry] = field(default=(), init=False)
+    """Names that were still to be carried."""
 
     def found_names(self, files: int, size: int) -> None:
         """What is to be settled, for the progress."""
         self._report = {"found": {"files": files, "bytes": size}}
 
-    def whole(self, receipt: Path | None) -> Attempt:
-        """The record and the receipt of all that was carried."""
+    def whole(
+        self, receipt: Path | None, stopped: InterruptedRun | None = None,
+        names: Iterable[Entry] = (),
+    ) -> Attempt:  # fmt: skip
+        """The record and the receipt of all that was carried of `names`, until the copy was
+        `stopped`."""
         records = [record for lane in self.lanes for record in lane.records if record.get("copy")]
         if not records:
             # Nothing was to be carried, or nobody could: the looks say by what means.
@@ -45,14 +53,21 @@ class OwnJoined(Joined):
             lane.done_bytes = _copied_bytes(lane)
         last = {**as_asked(records[-1], self.asked), "status": "complete"}
         last.pop("error", None)
+        if stopped is not None:
+            last |= {"status": "partial", "error": stopped.failure()}
+            known = self.settled.paths()
+            self._left = [one for one in names if one.path not in known]
         self._records = records
-        attempt = self.attempt(Attempt(cast("RunRecord", last), None), None)
+        attempt = self.attempt(Attempt(cast("RunRecord", last), stopped), None)
         if receipt is not None:
             self.settled.write(receipt)
         return attempt
 
     def _joined_report(self, report: Mapping[str, Any]) -> dict[str, Any]:
         joined = self.settled.report([record["copy"] for record in self._records])
+        found = joined["found"]
+        found["files"] += len(self._left)
+        found["bytes"] += sum(one.size for one in self._left)
         return {**joined, "moving_us": round(1e6 * (time.monotonic() - self.began_s))}
 
     def _of_lane(self, lane: Lane, last: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:

@@ -56,6 +56,10 @@ class Settled:
         known = self._key(node, "", is_gone=True)[0]
         return {path for at, path in self._texts if at == known}
 
+    def paths(self) -> set[str]:
+        """Of which something was said, on any node."""
+        return {path for _, path in self._texts}
+
     def failed(self) -> int:
         """How many lines are of what failed."""
         return sum(json.loads(text)["status"] == "failed" for text in self._texts.values())

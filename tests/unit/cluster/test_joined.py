@@ -12,8 +12,11 @@ import pytest
 from farline.cluster.changes import Changes
 from farline.cluster.crew import Lane
 from farline.cluster.joined import Joined
+from farline.cluster.own_joined import OwnJoined
+from farline.cluster.placement import Entry
 from farline.cluster.plan import Part
 from farline.cluster.sessions import _as_copy, _part_document
+from farline.cluster.settled import Settled
 from farline.copying.remote_to_remote import RemoteToRemote
 from farline.copying.session import Attempt
 from farline.errors import FarlineError, InterruptedRun, SystemFailure
@@ -208,3 +211,24 @@ def test_a_pair_that_carried_nothing_takes_no_numbers_from_the_streams_of_others
     assert [one["bytes"] for one in told["streams"]] == [20, 30]
     assert told["spec"]["streams"] == 2
     assert told["summary"]["forward"]["total_bps"] == pytest.approx(100.0, rel=0.1)
+
+
+def test_a_copy_to_own_disks_that_was_stopped_says_what_is_missing(tmp_path: Path) -> None:
+    receipt = tmp_path / "part.jsonl"
+    receipt.write_text(json.dumps({**planned("a", 50), "status": "copied"}) + "\n")
+    settled = Settled(marks_nodes=True)
+    settled.take("b0", receipt)
+    end: dict[str, Any] = {"sender": {}, "receiver": {}}
+    part = {**report(copied={"files": 1, "bytes": 50}), **end}
+    joined = OwnJoined(
+        time.monotonic() - 4.0, [lane(0, record(1.0, part, 50))], "1str-1n-1str-2n",
+        Changes("N", {}, 1), settled=settled,
+    )  # fmt: skip
+    stopped, names = InterruptedRun("stopped"), [Entry("a", 50), Entry("b", 70), Entry("c", 0)]
+    attempt = joined.whole(tmp_path / "receipt.jsonl", stopped, names)
+    assert attempt.error is stopped
+    told = cast("dict[str, Any]", attempt.record)
+    assert (told["status"], told["error"]["message"]) == ("partial", "stopped")
+    assert told["copy"]["found"] == {"files": 3, "bytes": 120}
+    assert told["copy"]["copied"] == {"files": 1, "bytes": 50}
+    assert len((tmp_path / "receipt.jsonl").read_text().splitlines()) == 1
