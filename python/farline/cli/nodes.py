@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farline.cli.command import Command
+from farline.cli.common import interruptible
 from farline.cli.copy.options import login_options, remote_farline_option
 from farline.cli.shown import shown
 from farline.errors import FarlineError, InterruptedRun
@@ -42,10 +43,14 @@ def command(place: str, as_json: bool, **options: Any) -> int:
     back to it. A node that does not answer is named, and the exit code is that of its failure.
     """
     from farline.cluster.survey import read_place, survey
-    from farline.tools import never_stop
+    from farline.tools import Stop
 
     location = read_place(place)
-    found = _followed(survey(location, _ssh(location, options), never_stop))
+    with interruptible(quiet=True) as asked:
+        # What was started on nodes ends with a Ctrl-C, too.
+        found = _followed(survey(location, _ssh(location, options), asked))
+        if asked() is not Stop.GO_ON:
+            raise InterruptedRun("stopped")
     if as_json:
         click.echo(json.dumps(found.document(), indent=2))
     else:
@@ -75,8 +80,6 @@ def _followed(steps: Steps[Survey]) -> Survey:
                 return found
             if isinstance(event, Notice):
                 click.echo(f"farline: {shown(event.text)}", err=True)
-    except KeyboardInterrupt:
-        raise InterruptedRun("stopped") from None
     finally:
         steps.close()
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _LOG = Log(__name__)
 ANSWER_S = 15.0
 """A node that does not answer for so long is not waited for: it is asked nothing."""
+_BROKEN_S = 0.5
+"""What failed to start gets so long to end by itself."""
 
 
 @dataclass(eq=False)
@@ -61,7 +63,7 @@ class Node:
             self.error = error
         _LOG.debug("a node was not looked at", node=self.name, reason=str(self.error))
         if command is not None:
-            command.close()
+            command.close(_BROKEN_S)
 
     def ask(self, **question: Any) -> None:
         """Asks, and keeps what it says."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -99,3 +102,21 @@ def test_what_a_node_does_not_say_is_unknown() -> None:
     assert cells[2:] == (
         "8 in 2 NUMA nodes", "unknown", "100 Gbit/s", "1.00 GiB free; no such path yet",
     )  # fmt: skip
+
+
+def test_ctrl_c_ends_what_was_started_on_nodes(pools: Path) -> None:
+    started = pools / "started"
+    script = pools / "hangs"
+    script.write_text(f"#!/bin/sh\necho $$ > {started}.draft; mv {started}.draft {started}\n"
+                      "exec sleep 300\n")  # fmt: skip
+    script.chmod(0o755)
+    (pools / "pools.toml").write_text(f'[slow]\nnodes = ["n1"]\ncommand = "{script} {{argv}}"\n')
+    words = [sys.executable, "-m", "farline", "nodes", "slow:/"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as running:
+        until = time.monotonic() + 30
+        while not started.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        assert running.communicate(timeout=30)[1] == "farline: stopped\n"
+    assert running.returncode == 130
+    assert not Path("/proc", started.read_text().strip()).exists()
