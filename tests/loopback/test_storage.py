@@ -179,3 +179,16 @@ def test_who_stated_no_size_is_told_where_it_is_from(
     monkeypatch.setattr("farline.storage.job.FREE_SHARE", 1e-9)
     with pytest.raises(FarlineError, match=r"files of .*, a tenth of the free space: 8 threads"):
         StorageJob(StorageRequest(tmp_path)).wait().checked()
+
+
+def test_a_page_that_cannot_be_written_costs_no_measurement(tmp_path: Path) -> None:
+    words = (str(tmp_path), *SMALL, "--no-store", "--report")
+    done = farline(*words, str(tmp_path / "none" / "x.html"), store=tmp_path / "store")
+    assert done.returncode == 1
+    assert "none is no folder; make it first" in done.stderr
+    assert "measurements" not in done.stdout
+    (tmp_path / "x.html").symlink_to(tmp_path / "none" / "y")
+    done = farline(*words, str(tmp_path / "x.html"), store=tmp_path / "store")
+    assert done.returncode == 2
+    assert "x.html: cannot write into it: No such file or directory" in done.stderr
+    assert "writes: up to" in done.stdout

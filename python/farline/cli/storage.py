@@ -198,6 +198,8 @@ def command(
     request = _request(path, read_file, budget_s, options)
     if report is not None and report.suffix not in _REPORTS:
         raise click.UsageError(f"--report {report}: the name must end in {', '.join(_REPORTS)}")
+    if report is not None and not report.absolute().parent.is_dir():
+        raise click.UsageError(f"--report {report}: {report.parent} is no folder; make it first")
     store = open_store(store_path, no_store)
     view = View(as_json)
     with interruptible(as_json) as asked:
@@ -210,14 +212,15 @@ def command(
         finally:
             view.close()
     document = result.checked()
+    if not as_json:
+        # Whatever becomes of the page, what was measured is told.
+        print_result(document, result.kept)
     if report is not None:
         from farline.cli.storage_report import save_report
 
         save_report(document, report)
     if as_json:
         click.echo(json.dumps(document, indent=1))
-        return 0
-    print_result(document, result.kept)
     return 0
 
 
