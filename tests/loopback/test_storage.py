@@ -185,7 +185,7 @@ def test_a_page_that_cannot_be_written_costs_no_measurement(tmp_path: Path) -> N
     words = (str(tmp_path), *SMALL, "--no-store", "--report")
     done = farline(*words, str(tmp_path / "none" / "x.html"), store=tmp_path / "store")
     assert done.returncode == 1
-    assert "none is no folder; make it first" in done.stderr
+    assert f"there is no folder {tmp_path}/none; make it first" in done.stderr
     assert "measurements" not in done.stdout
     (tmp_path / "x.html").symlink_to(tmp_path / "none" / "y")
     done = farline(*words, str(tmp_path / "x.html"), store=tmp_path / "store")

@@ -199,7 +199,9 @@ def command(
     if report is not None and report.suffix not in _REPORTS:
         raise click.UsageError(f"--report {report}: the name must end in {', '.join(_REPORTS)}")
     if report is not None and not report.absolute().parent.is_dir():
-        raise click.UsageError(f"--report {report}: {report.parent} is no folder; make it first")
+        raise click.UsageError(
+            f"--report {report}: there is no folder {report.parent}; make it first"
+        )
     store = open_store(store_path, no_store)
     view = View(as_json)
     with interruptible(as_json) as asked:
