@@ -12,7 +12,7 @@ from farline.cli.command import Command
 from farline.cli.common import interruptible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from farline.reproduce.item import Item
     from farline.reproduce.results import Result
@@ -111,8 +111,12 @@ def _reproduce(
     from farline.reproduce.runner import Runner, kept_results
 
     folder = folder.absolute()
+    # A result that is damaged is told before hours of measuring, not by the pages after them.
+    list(kept_results(folder, ITEMS, scale))
     with interruptible() as asked:
-        runner = Runner(folder, plans_folder(plans), scale, resume, _show, asked)
+        needs_plans = plans is not None or any(item.sources for item in items)
+        where = plans_folder(plans) if needs_plans else Path("plans")
+        runner = Runner(folder, where, scale, resume, _show, asked)
         results = runner.run(items)
     page = write_pages(ITEMS, kept_results(folder, ITEMS, scale), folder)
     if as_json:
@@ -143,6 +147,8 @@ def _show(step: Step) -> None:
 
 
 def _print_results(results: Sequence[Result]) -> None:
+    from farline.cli.analyze.text import say
+
     width = max(len(result.item) for result in results)
     for result in results:
         held = sum(check.holds for check in result.checks)
@@ -151,11 +157,11 @@ def _print_results(results: Sequence[Result]) -> None:
         for check in result.checks:
             if not check.holds:
                 said = f"; paper: {check.paper}" if check.paper else ""
-                click.echo(f"  does not hold: {check.text}: {check.ours}{said}")
+                say(f"does not hold: {check.text}: {check.ours}{said}", "  ", "    ")
         if result.reason:
-            click.echo(f"  {result.reason}")
+            say(result.reason, "  ")
         for line in result.drift:
-            click.echo(f"  changed: {line}")
+            say(f"changed: {line}", "  ", "    ")
     agreeing = sum(result.verdict == "agrees" for result in results)
     click.echo(f"{agreeing} of {len(results)} agree")
 
@@ -172,11 +178,23 @@ def _print_list(items: Sequence[Item], folder: Path, scale: str, as_json: bool) 
         ]  # fmt: skip
         click.echo(json.dumps({"schema": 1, "items": rows}, indent=2))
         return 0
-    width = max(len(item.id) for item in items)
-    for item in items:
-        verdict = _verdict(last[item.id]) or "-"
-        click.echo(f"{item.id:{width}}  {verdict:17}  {item.paper}, {item.place}: {item.title}")
+    _print_items(items, {name: _verdict(result) or "-" for name, result in last.items()})
     return 0
+
+
+def _print_items(items: Sequence[Item], verdicts: Mapping[str, str]) -> None:
+    """A line for each item below its paper, folded where the terminal is narrow."""
+    from farline.cli.analyze.text import say
+
+    width = max(len(item.id) for item in items)
+    column = max(len(verdict) for verdict in verdicts.values())
+    paper = ""
+    for item in items:
+        if item.paper != paper:
+            paper = item.paper
+            click.echo(f"{paper}:")
+        start = f"{item.id:{width}}  {verdicts[item.id]:{column}}  "
+        say(f"{item.place}: {item.title}", start, " " * len(start))
 
 
 def _verdict(result: Result | None) -> str | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from farline.errors import SystemFailure
 from farline.plots.analysis_values import AnalysisData
+from farline.plots.whole_file import write_whole
 
 FORMATS = ("png", "svg")
 
@@ -28,9 +28,7 @@ def write_analysis_page(
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         figures = _figures(data, path.parent / "figures", formats) if formats else []
-        draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        draft.write_text(render_analysis(data, [found.name for found in figures]), "utf-8")
-        draft.replace(path)
+        write_whole(path, render_analysis(data, [found.name for found in figures]))
     except OSError as error:
         raise SystemFailure(f"{path}: cannot write the page: {error.strerror}") from error
     return [path, *figures]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from farline.plots.contention_figures import FIGURES, write_figures
 from farline.plots.labels import NOTHING, digits, percent, plural, rate_range_text
 from farline.plots.page_parts import Tile, render
 from farline.plots.tables import Cell, Column, Table, TableRow
+from farline.plots.whole_file import write_whole
 from farline.spec.units import rate_human
 
 if TYPE_CHECKING:
@@ -50,10 +50,8 @@ def write_contention(data: ContentionData, out_dir: Path, formats: Sequence[str]
             if path.suffix[1:] not in formats:
                 path.unlink()
         page = out_dir / PAGE
-        draft = page.with_suffix(f".{os.getpid()}.tmp")
         names = [path.name for path in files if path.suffix[1:] in formats]
-        draft.write_text(render_contention(data, pictures, names), encoding="utf-8")
-        draft.replace(page)
+        write_whole(page, render_contention(data, pictures, names))
     except OSError as error:
         raise SystemFailure(f"{out_dir}: cannot write the report: {error.strerror}") from error
     return page

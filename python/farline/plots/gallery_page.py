@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from farline.plots.gallery_figures import data_link, picture_svg
 from farline.plots.labels import NOTHING, digits
 from farline.plots.page_parts import Tile, render
 from farline.plots.tables import Cell, Column, Table, TableRow
+from farline.plots.whole_file import write_whole
 
 INDEX = "index.html"
 _STYLES = ("page/report.css", "page/gallery.css")
@@ -28,8 +28,8 @@ def write_gallery(gallery: Gallery, folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for entry in gallery.entries:
-            _put(folder / f"{entry.id}.html", render_entry(entry, gallery))
-        _put(folder / INDEX, render_index(gallery))
+            write_whole(folder / f"{entry.id}.html", render_entry(entry, gallery))
+        write_whole(folder / INDEX, render_index(gallery))
     except OSError as error:
         raise SystemFailure(f"{folder}: cannot write the gallery: {error.strerror}") from error
     return folder / INDEX
@@ -141,9 +141,3 @@ def _groups(entries: Sequence[Entry]) -> list[tuple[str, list[tuple[Entry, str]]
 
 def _class(verdict: str) -> str:
     return "verdict-" + verdict.replace(" ", "-")
-
-
-def _put(path: Path, text: str) -> None:
-    draft = path.with_suffix(f".{os.getpid()}.tmp")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from farline.errors import SystemFailure
 from farline.plots.data import LAST, CampaignData, load_campaign
+from farline.plots.whole_file import write_whole
 
 PAGE = "report.html"
 FORMATS = ("png", "svg")
@@ -43,9 +43,7 @@ def write_campaign(data: CampaignData, out_dir: Path, formats: Sequence[str] = F
         out_dir.mkdir(parents=True, exist_ok=True)
         figures = write_figures(data, out_dir / "figures", formats) if formats else []
         page = out_dir / PAGE
-        draft = page.with_suffix(f".{os.getpid()}.tmp")
-        draft.write_text(render_page(data, [path.name for path in figures]), encoding="utf-8")
-        draft.replace(page)
+        write_whole(page, render_page(data, [path.name for path in figures]))
     except OSError as error:
         raise SystemFailure(f"{out_dir}: cannot write the report: {error.strerror}") from error
     return page

@@ -33,6 +33,25 @@ def campaign_state(
         return "absent"
 
 
+def newest_campaign(store_path: Path, source: Source, scale: Scale) -> str | None:
+    """The full name of the newest campaign of a source, whatever its plan; None without any."""
+    from farline.store import Store
+
+    if not store_path.is_dir():
+        return None
+    store = Store(store_path, create=False)
+    try:
+        if source.verb == "profile":
+            from farline.campaign.journal import read_journal
+
+            return read_journal(store, source.campaign(scale)).campaign.id
+        from farline.campaign.contention import journal
+
+        return journal.read_journal(store, source.campaign(scale)).name
+    except UsageError:
+        return None
+
+
 def _profile_state(store: Store, name: str, document: dict[str, Any]) -> State:
     from farline.campaign.journal import read_journal
     from farline.campaign.plan import plan_from_document

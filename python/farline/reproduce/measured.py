@@ -78,13 +78,11 @@ class Measured:
         """What a trial left.
 
         Raises:
-            NotMeasured: when it was not made.
+            NotMeasured: when it was not made, or its file is damaged.
         """
-        path = trial_path(self.folder, name, self.scale)
-        try:
-            found: Mapping[str, Any] = json.loads(path.read_bytes())
-        except FileNotFoundError:
-            raise NotMeasured(f"trial {name} was not made") from None
+        found = kept_trial(self.folder, name, self.scale)
+        if found is None:
+            raise NotMeasured(f"trial {name} was not made")
         return found
 
     def budget(self, *sources: str, column: str = TOTAL) -> Budget:
@@ -99,6 +97,26 @@ class Measured:
 def trial_path(folder: Path, name: str, scale: Scale) -> Path:
     """Where what a trial left is kept."""
     return folder / "trials" / f"{name}-{scale}.json"
+
+
+def kept_trial(folder: Path, name: str, scale: Scale) -> Mapping[str, Any] | None:
+    """What a trial left, None where it was not made.
+
+    Raises:
+        NotMeasured: when the file cannot be read, or is damaged.
+    """
+    path = trial_path(folder, name, scale)
+    try:
+        found: Any = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise NotMeasured(f"{path}: cannot read the trial: {error.strerror}") from None
+    except ValueError as error:
+        raise NotMeasured(f"{path}: damaged: {error}; delete it") from None
+    if not isinstance(found, dict):
+        raise NotMeasured(f"{path}: damaged: no JSON object; delete it")
+    return found
 
 
 def points_at(data: CampaignData, where: Where, column: str = TOTAL) -> list[ResponsePoint]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from farline.errors import SystemFailure
 from farline.plots.gallery_figures import picture_svg
+from farline.plots.whole_file import write_whole
 from farline.reproduce.budget import EMULATOR_RATE, UNREPEATED
 from farline.reproduce.item import Item
 from farline.reproduce.results import Result
@@ -43,9 +44,9 @@ def write_paper(items: Sequence[Item], results: Iterable[Result], folder: Path) 
         (folder / _FIGURES).mkdir(parents=True, exist_ok=True)
         for item, result in shown:
             for number, picture in enumerate(result.pictures):
-                (folder / _figure(item, number)).write_bytes(picture_svg(picture))
+                write_whole(folder / _figure(item, number), picture_svg(picture))
         path = folder / NAME
-        path.write_text("\n".join(paper_lines(shown, missing)) + "\n", encoding="utf-8")
+        write_whole(path, "\n".join(paper_lines(shown, missing)) + "\n")
     except OSError as error:
         raise SystemFailure(f"{folder}: cannot write the paper: {error.strerror}") from error
     return path

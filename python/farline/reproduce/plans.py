@@ -79,13 +79,22 @@ def plan_document(source: Source, scale: Scale, folder: Path) -> dict[str, Any]:
     """
     from farline.spec.toml_reading import read_toml
 
-    document: dict[str, Any] = copy.deepcopy(
-        dict(read_toml((folder / source.plan).read_text("utf-8")))
-    )
+    path = folder / source.plan
+    try:
+        document: dict[str, Any] = copy.deepcopy(dict(read_toml(path.read_text("utf-8"))))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot read the plan: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{path}: not a plan: {error}") from error
     table = "campaign" if source.verb == "profile" else "fairness"
     document.setdefault(table, {})["name"] = source.campaign(scale)
     for place, value in source.changes(scale).items():
-        _change(document, place, value)
+        try:
+            _change(document, place, value)
+        except (LookupError, AttributeError, TypeError, StopIteration) as error:
+            raise UsageError(
+                f"{path}: the {scale} scale changes {place!r}, which this plan does not have"
+            ) from error
     document.pop("figure", None)  # the gallery draws its own, and theirs may name what is gone
     testbed = document.get("path", {}).get("testbed", "")
     if testbed.endswith(".toml"):

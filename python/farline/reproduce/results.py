@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from farline.errors import SystemFailure
 from farline.plots.gallery import Picture, picture_of
-from farline.reproduce.evidence import Check
+from farline.plots.whole_file import write_whole
+from farline.reproduce.budget import NOTHING
+from farline.reproduce.evidence import Check, Verdict
+from farline.reproduce.fitting import fits
 
 SCHEMA = 1
 
@@ -50,9 +53,7 @@ def write_result(folder: Path, result: Result) -> None:
     path = _path(folder, result.item, result.scale)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(".tmp")
-        draft.write_text(json.dumps(result.document(), indent=1) + "\n", encoding="utf-8")
-        draft.replace(path)
+        write_whole(path, json.dumps(result.document(), indent=1) + "\n")
     except OSError as error:
         raise SystemFailure(f"{path}: cannot write the result: {error.strerror}") from error
 
@@ -61,20 +62,49 @@ def read_result(folder: Path, item: str, scale: str) -> Result | None:
     """The last result of an item at a scale; None where there is none, or one of another schema.
 
     Raises:
-        SystemFailure: when it is damaged.
+        SystemFailure: when it cannot be read, or is damaged.
     """
     path = _path(folder, item, scale)
     try:
         document = json.loads(path.read_bytes())
         if document["schema"] != SCHEMA:
             return None
-        checks = [Check(**check) for check in document["checks"]]
-        pictures = [picture_of(picture) for picture in document["pictures"]]
-        return Result(**{**document, "checks": checks, "pictures": pictures})
-    except FileNotFoundError:
+        found = _result(document)
+        if (found.item, found.scale) != (item, scale):
+            raise ValueError(f"it is of {found.item!r} at {found.scale!r} scale")
+        return found
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SystemFailure(f"{path}: damaged: {error!r}; delete it") from error
+    except OSError as error:
+        raise SystemFailure(f"{path}: cannot read the result: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        # What is missing and what is too much comes in words of Python alone.
+        why = str(error) if type(error) is not TypeError else "it is not what farline writes"
+        why = f"{why} is missing" if isinstance(error, KeyError) else why
+        raise SystemFailure(f"{path}: damaged: {why}; delete it") from error
+
+
+def _result(document: Mapping[str, Any]) -> Result:
+    """The result of a document.
+
+    Raises:
+        ValueError, KeyError, TypeError: when people or another program have changed it.
+    """
+    checks = [Check(**check) for check in document["checks"]]
+    pictures = [picture_of(picture) for picture in document["pictures"]]
+    found = Result(**{**document, "checks": checks, "pictures": pictures})
+    for name in (one.name for one in fields(Result)):
+        if not fits(found, name):
+            raise ValueError(f"{name!r} is not what farline writes")
+    if found.verdict not in get_args(Verdict):
+        raise ValueError(f"{found.verdict!r} is no verdict")
+    if any(len(fact) != 2 for fact in found.facts):
+        raise ValueError("a fact is not a name and a text")
+    if found.budget and set(found.budget) != set(NOTHING.document()):
+        raise ValueError("the budget has other parts")
+    if any(len(curve.x) != len(curve.y) for one in pictures for curve in one.curves):
+        raise ValueError("a curve has not as many places as values")
+    return found
 
 
 def drift_of(before: Result | None, now: Result) -> list[str]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import fcntl
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from farline.errors import FarlineError, InterruptedRun, SystemFailure
+from farline.errors import FarlineError, InterruptedRun, SystemFailure, UsageError
+from farline.plots.whole_file import write_whole
 from farline.reproduce.budget import NOTHING, Budget
 from farline.reproduce.facts import facts_of
 from farline.reproduce.item import Item, NotMeasured
-from farline.reproduce.measured import Measured, trial_path
+from farline.reproduce.measured import Measured, kept_trial, trial_path
 from farline.reproduce.plans import Scale, Source, plan_document, plan_text
 from farline.reproduce.results import Result, drift_of, read_result, write_result
 from farline.reproduce.shell import Asked, Ran, command_line, run_farline
@@ -54,6 +57,8 @@ class Runner:
     asked: Asked
     _done: dict[str, str] = field(default_factory=dict)
     """Sources that were measured, with what kept one of them from its end, if anything."""
+    _absent: set[str] = field(default_factory=set)
+    """Those of them that this run has no measurement of. The folder may have an older one."""
 
     def run(self, items: Sequence[Item]) -> list[Result]:
         """All items in order.
@@ -61,9 +66,19 @@ class Runner:
         Raises:
             InterruptedRun: when somebody wanted to stop; results so far are kept.
             SystemFailure: when the folder cannot be written.
+            UsageError: when another process measures into the folder, or a plan cannot be read.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        return [self._one(item) for item in items]
+        for item in items:
+            self._how(item)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SystemFailure(
+                f"{self.folder}: cannot make the folder for results: {error.strerror}"
+            ) from error
+        measures = any(item.sources for item in items)
+        with _alone_in(self.folder) if measures else contextlib.nullcontext():
+            return [self._one(item) for item in items]
 
     def _one(self, item: Item) -> Result:
         for name in item.sources:
@@ -84,11 +99,20 @@ class Runner:
         blank = Result(item.id, "not measured", self.scale, made_at, **self._how(item))
         if item.judge is None:
             return replace(blank, verdict="not possible here", reason=item.impossible)
+        failures = self._failures(item)
+        if self._absent.intersection(item.sources):
+            return replace(blank, reason="; ".join(failures))
         measured = Measured(self.folder, self.scale)
         try:
             evidence = item.judge(measured)
-        except NotMeasured as error:
-            return replace(blank, reason=self._why_not(item, error))
+            budget = self._budget(item, measured)
+        except FarlineError as error:
+            return replace(blank, reason="; ".join(dict.fromkeys([*failures, error.message])))
+        except (LookupError, ArithmeticError, ValueError, TypeError, StopIteration) as error:
+            if not item.sources:
+                raise
+            lacks = f"what was measured is not enough to judge by ({error!r})"
+            return replace(blank, reason="; ".join([*failures, lacks, "measure it again"]))
         return replace(
             blank,
             verdict=evidence.verdict,
@@ -96,14 +120,14 @@ class Runner:
             instead=evidence.instead,
             checks=evidence.checks,
             pictures=evidence.pictures,
-            notes=evidence.notes,
-            budget=self._budget(item, measured).document(),
+            notes=[*evidence.notes, *(f"Not all was measured: {one}" for one in failures)],
+            budget=budget.document(),
             facts=facts_of(measured, _campaigns(item)),
         )
 
-    def _why_not(self, item: Item, error: NotMeasured) -> str:
-        failures = [self._done[name] for name in item.sources if self._done.get(name)]
-        return "; ".join(dict.fromkeys([*failures, error.message]))
+    def _failures(self, item: Item) -> list[str]:
+        """What kept sources of an item from their end, each line once."""
+        return list(dict.fromkeys(self._done[n] for n in item.sources if self._done.get(n)))
 
     def _budget(self, item: Item, measured: Measured) -> Budget:
         names = [name for name in _campaigns(item) if SOURCES[name].verb == "profile"]
@@ -141,32 +165,56 @@ class Runner:
 
     def _try(self, trial: Trial) -> None:
         path = trial_path(self.folder, trial.name, self.scale)
-        if self.resume and path.is_file():
+        if self.resume and self._has(trial):
             self.tell(Step("kept", trial.name))
             return
         self.tell(Step("begins", trial.name, trial.words))
-        path.unlink(missing_ok=True)
-        found = trial.make(self.folder, self.scale, self.asked)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        with _refusals(path):
+            path.unlink(missing_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+        self._absent.add(trial.name)
+        with _refusals(self.folder):
+            found = trial.make(self.folder, self.scale, self.asked)
+        with _refusals(path):
+            write_whole(path, json.dumps(found, indent=1) + "\n")
+        self._absent.discard(trial.name)
         self.tell(Step("ends", trial.name))
 
+    def _has(self, trial: Trial) -> bool:
+        try:
+            return kept_trial(self.folder, trial.name, self.scale) is not None
+        except NotMeasured:
+            return False
+
     def _measure(self, source: Source) -> None:
+        self._absent.add(source.name)
         document = plan_document(source, self.scale, self.plans)
         path = self._plan_path(source)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(plan_text(document), encoding="utf-8")
+        with _refusals(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, plan_text(document))
         state = self._state(source, document) if self.resume else "absent"
         if state == "finished":
+            self._absent.discard(source.name)
             self.tell(Step("kept", source.name))
             return
+        before = None if state == "begun" else self._newest(source)
         self.tell(Step("begins", source.name, source.words(self.scale)))
         for words in source.before:
             self._check(source, self._run(source, words), (0,))
         words = self._words(source, is_begun=state == "begun")
         ran = self._run(source, words)
         self.tell(Step("ends", source.name, f"{ran.wall_s:.0f} s, {ran.cpu_s:.0f} s of CPU"))
+        # At its end though some settings have no figures: they may be enough for an item.
+        at_end = self._newest(source) != before and self._state(source, document) == "finished"
+        if ran.code in ENOUGH_CODES or at_end:
+            self._absent.discard(source.name)
         self._check(source, ran, ENOUGH_CODES)
+
+    def _newest(self, source: Source) -> str | None:
+        from farline.reproduce.kept import newest_campaign
+
+        return newest_campaign(self.folder / "store", source, self.scale)
 
     def _run(self, source: Source, words: Sequence[str]) -> Ran:
         log = self.folder / "logs" / f"{source.campaign(self.scale)}.txt"
@@ -191,6 +239,45 @@ class Runner:
         plan = str(self._plan_path(source).relative_to(self.folder))
         what = ["--resume", source.campaign(self.scale)] if is_begun else [plan]
         return [source.verb, *what, "--store", "store"]
+
+
+@contextlib.contextmanager
+def _refusals(place: Path) -> Iterator[None]:
+    """Turns what the system refuses into a line: a program that is not there, a full disk."""
+    try:
+        yield
+    except FarlineError:
+        raise
+    except FileNotFoundError as error:
+        if isinstance(error.filename, str) and "/" not in error.filename:
+            raise SystemFailure(f"{error.filename} is not installed") from error
+        raise SystemFailure(f"{error.filename or place}: {error.strerror}") from error
+    except OSError as error:
+        raise SystemFailure(f"{error.filename or place}: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Keeps other processes from measuring into the folder: they would disturb each other.
+
+    Raises:
+        SystemFailure: when the folder cannot be written.
+        UsageError: when another process measures there.
+    """
+    path = folder / ".measuring.lock"
+    with _refusals(path):
+        file = path.open("ab")
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(
+                f"{folder}: another farline reproduce measures into this folder; wait for its end,"
+                " or name another folder with -o"
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+        yield
 
 
 def _campaigns(item: Item) -> list[str]:

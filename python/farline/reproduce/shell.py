@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import shlex
@@ -16,6 +17,8 @@ from pathlib import Path
 from farline.errors import InterruptedRun, SystemFailure
 
 _POLL_S = 0.2
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
 
 Asked = Callable[[], object]
 """Whether somebody wants to stop: true to stop."""
@@ -54,6 +57,7 @@ def run_farline(words: Sequence[str], folder: Path, log: Path, asked: Asked) -> 
             process = subprocess.Popen(
                 command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                 process_group=0, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                preexec_fn=_end_with_parent,
             )  # fmt: skip
             code = _waited(process, asked)
     except OSError as error:
@@ -62,6 +66,11 @@ def run_farline(words: Sequence[str], folder: Path, log: Path, asked: Asked) -> 
     if asked():
         raise InterruptedRun("stopped; --resume continues where this ended")
     return ran
+
+
+def _end_with_parent() -> None:
+    """Interrupts this process when its parent has died, `kill -9` included."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGINT), 0, 0, 0)
 
 
 def _waited(process: subprocess.Popen[bytes], asked: Asked) -> int:

@@ -75,6 +75,39 @@ def test_a_damaged_result_says_which(tmp_path: Path) -> None:
         read_result(tmp_path, "rbudp-fig4", "quick")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("verdict", "superb"), ("item", "tpg-fig1"), ("made_at", 5), ("facts", [["a"]]),
+        ("new", 1), ("notes", "text"), ("budget", {"whole": 0.1}), ("checks", [{"text": "a"}]),
+        ("checks", [{"text": "a", "holds": True, "ours": "1", "value": "abc"}]),
+        ("checks", [{"text": "a", "holds": True, "ours": 1}]), ("pictures", [3]), ("drift", None),
+    ],
+)  # fmt: skip
+def test_a_result_that_was_edited_is_no_result(tmp_path: Path, name: str, value: object) -> None:
+    write_result(tmp_path, _result(1.0))
+    path = tmp_path / "results" / "rbudp-fig4-quick.json"
+    path.write_text(json.dumps({**_result(1.0).document(), name: value}))
+    with pytest.raises(SystemFailure, match=r"rbudp-fig4-quick\.json: damaged: .*; delete it"):
+        read_result(tmp_path, "rbudp-fig4", "quick")
+
+
+def test_a_result_that_may_not_be_read_is_not_called_damaged(tmp_path: Path) -> None:
+    (tmp_path / "results" / "rbudp-fig4-quick.json").mkdir(parents=True)
+    with pytest.raises(SystemFailure, match="cannot read the result: Is a directory"):
+        read_result(tmp_path, "rbudp-fig4", "quick")
+
+
+def test_what_cannot_be_written_leaves_no_draft(tmp_path: Path) -> None:
+    (tmp_path / "results" / "rbudp-fig4-quick.json").mkdir(parents=True)
+    with pytest.raises(SystemFailure, match="cannot write the result"):
+        write_result(tmp_path, _result(1.0))
+    (tmp_path / "index.html").mkdir()
+    with pytest.raises(SystemFailure, match="cannot write the gallery"):
+        write_pages(items_named(["rbudp-fig4"]), [_result(1.0)], tmp_path)
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
 def test_a_figure_that_moved_beyond_both_margins_is_flagged() -> None:
     assert drift_of(None, _result(1.0)) == []
     assert drift_of(_result(1.0), _result(1.01)) == []
