@@ -14,7 +14,7 @@ from farline.cli.command import Command, Group
 from farline.cli.failures import json_style, print_failure
 from farline.cli.log_options import from_verb, log_options, with_log_options
 from farline.cli.shown import shown
-from farline.errors import FarlineError, InterruptedRun, SystemFailure, UsageError
+from farline.errors import FarlineError, InternalError, InterruptedRun, SystemFailure, UsageError
 from farline.logs import Log
 from farline.spec.extras import missing_text
 
@@ -161,9 +161,21 @@ def run(arguments: Sequence[str]) -> int:
 
         return answer(cli, instruction)
     _begin_anew()
-    code = _run(arguments)
+    try:
+        code = _run(arguments)
+    except Exception as error:
+        code = _defect(error, arguments)
     left_out = _left_out(from_verb(arguments))
     return code or left_out
+
+
+def _defect(error: Exception, arguments: Sequence[str]) -> int:
+    """What nobody has foreseen: where it happened, for who mends it, and a line for who met it."""
+    import traceback
+
+    traceback.print_exc()
+    line = f"a defect in farline: {type(error).__name__}: {error}; please report it, with all above"
+    return _failed(InternalError(line), arguments)
 
 
 def _begin_anew() -> None:
@@ -172,6 +184,7 @@ def _begin_anew() -> None:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    out, err = sys.stdout, sys.stderr
     try:
         outcome = cli.main(args=list(arguments), prog_name="farline", standalone_mode=False)
         sys.stdout.flush()
@@ -180,6 +193,13 @@ def _run(arguments: Sequence[str]) -> int:
         # Before the system's own: some are both (`farline.tools.names`).
         return _failed(error, arguments)
     except BrokenPipeError:
+        _drop_output()
+        return 0
+    except SystemExit:
+        # So click ends where nobody reads on, whatever the mode, with wrappers around both files.
+        if sys.stdout is out:
+            raise
+        sys.stdout, sys.stderr = out, err
         _drop_output()
         return 0
     except OSError as error:

@@ -90,6 +90,20 @@ def test_our_errors_keep_their_exit_code(
     assert capsys.readouterr().err == "farline: no room\n"
 
 
+def test_a_defect_has_its_own_code_and_a_line_behind_where_it_happened(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(**_: object) -> None:
+        raise StopIteration("nothing left")
+
+    monkeypatch.setattr(group.cli, "main", broken)
+    assert group.run(["runs", "--json"]) == 70
+    said = capsys.readouterr()
+    assert said.err.startswith("Traceback")
+    assert said.err.splitlines()[-1].startswith("farline: a defect in farline: StopIteration: noth")
+    assert json.loads(said.out)["error"]["kind"] == "internal"
+
+
 def test_ctrl_c_outside_a_run_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(**_: object) -> None:
         raise KeyboardInterrupt
@@ -98,9 +112,10 @@ def test_ctrl_c_outside_a_run_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
     assert group.run(["runs"]) == 130
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+@pytest.mark.parametrize("words", ["--help", "reproduce --list -o none"])
+def test_a_reader_that_goes_away_is_no_error(words: str) -> None:
     done = subprocess.run(
-        f"{sys.executable} -m farline --help | head -n 1; exit ${{PIPESTATUS[0]}}",
+        f"{sys.executable} -m farline {words} | head -n 1; exit ${{PIPESTATUS[0]}}",
         shell=True, executable="/bin/bash", capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
