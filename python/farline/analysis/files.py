@@ -17,16 +17,19 @@ FILES_MAX = 100_000
 def named_files(names: Sequence[str]) -> list[Path]:
     """The files that are meant: each of a folder (below it, too), or of a pattern; once each.
 
+    A file under two names (`a.log` and `./a.log`, a link and what it leads to) is one, by the
+    first.
+
     Raises:
         UsageError: when a name means no file, or all mean too many.
     """
-    found: dict[Path, None] = {}
+    found: dict[Path, Path] = {}
     for name in names:
         for path in _files(name):
-            found[path] = None
+            found.setdefault(path.resolve(), path)
             if len(found) > FILES_MAX:
                 raise UsageError(f"{name}: more than {FILES_MAX:,} files; give fewer")
-    return list(found)
+    return list(found.values())
 
 
 def _files(name: str) -> list[Path]:

@@ -16,7 +16,7 @@ import numpy as np
 from farline.findings.diagnosis import Diagnosis, Named
 from farline.findings.finding import STREAMS_MAX, percent
 from farline.findings.infrastructure_finding import Cause, NextMeasurement
-from farline.findings.pair_rows import Measured, PairRow, pooled_cv
+from farline.findings.pair_rows import PRIOR_DEGREES, Measured, PairRow, pooled_cv
 from farline.models.buffer_need import buffer_bytes, window_bytes
 from farline.spec.units import rate_human, size_text
 
@@ -249,9 +249,11 @@ def _repeats(
         return
     kind = "files" if row.modality == "E" else "memory to memory"
     what = f"{wanted - row.n} more runs from {row.sender} to {row.receiver} ({kind})"
+    repeated = sum(one.n - 1 for one in measured.rows if one.cv is not None)
+    known = repeated >= PRIOR_DEGREES
     why = (
-        f"runs differ by {percent(usual)}: {wanted} runs give a mean to ± {percent(GOOD_WIDTH)}, "
-        f"and there are {row.n}"
+        f"runs {'differ' if known else 'are taken to differ'} by {percent(usual)}: {wanted} runs "
+        f"give a mean to ± {percent(GOOD_WIDTH)}, and there {'is' if row.n == 1 else 'are'} {row.n}"
     )
     runs = row.modality != "E" and (row.streams or 1) <= STREAMS_MAX
     command = probe(row.receiver, infrastructure, row.streams) if runs else None

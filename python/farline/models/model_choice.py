@@ -200,7 +200,10 @@ def _candidate(model: ProfileModel, knots: Knots, parts: Sequence[Truths]) -> Ca
             squares[out] = _relative(shown, knots.only(out)) ** 2
         whole = _fitted(model, knots)
     except SpecError as error:
-        return Candidate(twin(model), None, error.message)
+        why = error.message.removeprefix(f"{model.name}: ")
+        if getattr(model, "knots_needed", None) == len(knots):
+            why += f", and one of the {len(knots)} is held out at a time"
+        return Candidate(twin(model), None, why)
     mean, standard_error = _weighted_mean(squares[1:-1], knots.weight[1:-1])
     return Candidate(
         whole,

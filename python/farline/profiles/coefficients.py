@@ -26,6 +26,7 @@ from farline.profiles.interpolation import (
     places_within,
     step_rows,
 )
+from farline.spec.units import counted
 
 if TYPE_CHECKING:
     from farline.profiles.throughput_profile import ThroughputProfile
@@ -320,8 +321,8 @@ def _single_runs(profile: ThroughputProfile) -> str:
     if not pooled:
         return ""
     return (
-        f"{pooled} round-trip times have one measurement: their standard deviation is "
-        "estimated from the others"
+        f"{counted(pooled, 'round-trip time has', 'round-trip times have')} one measurement: the "
+        "standard deviation there is estimated from the others"
     )
 
 

@@ -85,6 +85,14 @@ def test_files_come_from_names_patterns_and_folders_once_each(
             named_files([name])
 
 
+def test_a_file_under_two_names_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.log").write_text("x")
+    (tmp_path / "latest.log").symlink_to("a.log")
+    names = ["a.log", "./a.log", str(tmp_path / "a.log"), "latest.log", "."]
+    assert [str(path) for path in named_files(names)] == ["a.log"]
+
+
 def test_parquet_is_known_by_its_content_and_urls_by_their_form(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"PAR1....PAR1")
     (tmp_path / "b.parquet").write_bytes(b"no")

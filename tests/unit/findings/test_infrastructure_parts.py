@@ -274,6 +274,20 @@ def test_no_command_asks_for_more_streams_than_farline_takes() -> None:
     assert all("-P 300" not in (one.command or "") for one in proposed)
 
 
+@pytest.mark.parametrize(
+    ("repeats", "said"),
+    [
+        (1, "runs are taken to differ by 20 %: 18 runs give a mean to ± 10 %, and there is 1"),
+        (2, "runs are taken to differ by 18 %: "),
+        (5, "runs differ by 14 %: "),
+    ],
+)
+def test_a_spread_that_few_runs_show_is_not_called_measured(repeats: int, said: str) -> None:
+    keys = {"modality": "T", "from_site": "a", "to_site": "b"}
+    (proposed,) = explain([cell_of(keys, 10.0, [1e9, 1.02e9, 0.98e9, 1e9, 1e9][:repeats])]).next
+    assert proposed.why.startswith(said)
+
+
 def test_cases_of_one_seed_are_alike() -> None:
     assert made.bad_site(3) == made.bad_site(3)
     assert made.bad_site(3) != made.bad_site(4)

@@ -215,7 +215,7 @@ def test_a_single_run_takes_the_deviation_of_the_others_and_says_so() -> None:
     assert np.isnan(profile.sd_bps[-1])
     assert profile.standard_error_bps[-1] == pytest.approx(pooled * GBPS)
     assert found.c_uc.low is not None
-    assert any("1 round-trip times have one measurement" in line for line in found.warnings)
+    assert any("1 round-trip time has one measurement" in line for line in found.warnings)
 
 
 def test_without_repeats_there_is_no_interval_and_a_word_about_it() -> None:
