@@ -10,6 +10,7 @@ from farline.plots.gallery import Entry, Gallery, Line
 from farline.plots.gallery_page import write_gallery
 from farline.reproduce.item import Item
 from farline.reproduce.results import Result
+from farline.spec.units import counted
 
 _BUDGET = {
     "emulator": "emulator",
@@ -31,17 +32,27 @@ def write_pages(items: Sequence[Item], results: Iterable[Result], folder: Path) 
         Gallery(
             entries=entries,
             made=max((result.made_at for result in by_item.values()), default=""),
-            facts=_facts(by_item.values()),
+            facts=_facts(by_item.values(), len(items) - len(entries)),
             version=version("farline"),
-            command="farline reproduce --all",
+            command=_command(by_item.values()),
         ),
         folder,
     )
 
 
-def _facts(results: Iterable[Result]) -> str:
+def _facts(results: Iterable[Result], without: int) -> str:
+    """The scale, and how many items have no result here: counts are of the others alone."""
     scales = sorted({result.scale for result in results})
-    return f"{' and '.join(scales)} scale" if scales else "no results yet"
+    if not scales:
+        return "no results yet"
+    said = f"{' and '.join(scales)} scale"
+    return f"{said}; {counted(without, 'item')} not reproduced yet" if without else said
+
+
+def _command(results: Iterable[Result]) -> str:
+    """What makes such results again."""
+    full = any(result.scale == "full" for result in results)
+    return "farline reproduce --all --scale full" if full else "farline reproduce --all"
 
 
 def _entry(item: Item, result: Result) -> Entry:

@@ -37,7 +37,8 @@ def write_paper(items: Sequence[Item], results: Iterable[Result], folder: Path) 
     shown = [(item, kept[item.id]) for item in items if item.id in kept]
     if not shown:
         raise SystemFailure(
-            "there are no results to write a paper of; run 'farline reproduce --all' first"
+            "there are no results of this scale to write a paper of; run 'farline reproduce --all'"
+            " first, or choose the other --scale"
         )
     missing = [item.id for item in items if item.id not in kept]
     try:
@@ -186,7 +187,8 @@ def _repeat(shown: Sequence[tuple[Item, Result]]) -> Iterator[str]:
     yield from ("", "```console")
     for scale in sorted({result.scale for _, result in shown}):
         yield f"$ farline reproduce --all --scale {scale}"
-    yield from ("$ farline reproduce --paper", "```", "")
+        yield f"$ farline reproduce --paper --scale {scale}"
+    yield from ("```", "")
     yield "The page of each entry in `index.html` has the exact commands and the plans as they ran."
 
 

@@ -441,7 +441,7 @@ def test_records_that_cannot_be_read_are_said_and_do_not_spoil_a_profile() -> No
         (["profile"], "no store here"),
         (["profile", "gridftp.log", "--store", "x"], "--runs or --logs"),
         (["profile", "--no-runs", "--no-logs"], "nothing to read"),
-        (["profile", "gridftp.log"], "measurements is complete and has a round-trip time"),
+        (["profile", "gridftp.log"], "measurements is complete and has a round-trip time; map its"),
         (["profile", "gridftp.log", "--sites", "ash"], "--infrastructure"),
         (["profile", "gridftp.log", *KNOWN, "--at-site", "oak"], "not a site of trees"),
         (["profile", "gridftp.log", *KNOWN, "--modality", "T"], "no transfer matches"),

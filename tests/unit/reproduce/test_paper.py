@@ -68,6 +68,13 @@ def test_every_picture_of_the_text_is_there(tmp_path: Path) -> None:
     assert all((tmp_path / name).read_bytes().startswith(b"<?xml") for name in named)
 
 
+def test_how_to_repeat_it_names_the_scale_of_the_results() -> None:
+    (item,) = items_named(["rbudp-fig4"])
+    result = Result("rbudp-fig4", "agrees", "full", "2026-01-02T03:04:05Z")
+    text = "\n".join(paper_lines([(item, result)], []))
+    assert "--all --scale full\n$ farline reproduce --paper --scale full" in text
+
+
 def test_without_results_it_says_how_to_get_them(tmp_path: Path) -> None:
     with pytest.raises(SystemFailure, match="farline reproduce --all"):
         write_paper(ITEMS, [], tmp_path)

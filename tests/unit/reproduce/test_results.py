@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,14 @@ def test_pages_hold_everything_and_load_nothing(tmp_path: Path) -> None:
         assert "default-src 'none'" in html.unescape(text)
         assert "http://" not in text and 'src="//' not in text
     assert "prefers-color-scheme: dark" in page and "data:image/svg+xml" in page
+
+
+def test_an_index_says_what_it_counts_and_how_to_make_it_again(tmp_path: Path) -> None:
+    items = items_named(["rbudp-fig4", "rbudp-fig5", "rbudp-fig6"])
+    text = write_pages(items, [_result(1.0)], tmp_path).read_text()
+    assert "quick scale; 2 items not reproduced yet" in text and "--scale full" not in text
+    text = write_pages(items[:1], [replace(_result(1.0), scale="full")], tmp_path).read_text()
+    assert "not reproduced yet" not in text and "farline reproduce --all --scale full" in text
 
 
 def _runner(folder: Path, is_asked: bool = False) -> Runner:

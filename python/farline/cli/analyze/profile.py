@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from farline.plots.analysis_values import ProfileView
     from farline.profiles.calculus import Evaluated
 
+_RTTS = "map its column, or give --set rtt_ms=... or --infrastructure"
+"""What a profile without round-trip times needs."""
+
 _HELP = """Compute throughput profiles over round-trip time.
 
 A profile has the mean of repeated measurements at each round-trip time, and straight lines
@@ -73,7 +76,8 @@ def command(as_json: bool, **options: Any) -> None:
         made, left_out = throughput_profiles(source, wanted, by, shape)
         said = stranger_notes(source, wanted)
     if not made:
-        raise UsageError("; ".join(left_out) or "no profile: no transfer matches")
+        why = "; ".join(left_out) or "no profile: no transfer matches"
+        raise UsageError(f"{why}; {_RTTS}" if "has a round-trip time" in why else why)
     values, not_told = evaluated(made, asked, options["extrapolate"])
     if options["figure"] is not None:
         from farline.plots.profile_figure import draw_profiles
