@@ -226,7 +226,9 @@ def _user(arguments: Sequence[str]) -> str:
     return f"farline {words[0]}" if words else "farline"
 
 
-_READERS = ("analyze", "estimate", "explain", "export", "model", "report", "runs", "show")
+_READERS = (
+    "analyze", "estimate", "explain", "export", "model", "report", "reproduce", "runs", "show",
+)  # fmt: skip
 """Verbs whose results stand on the store: with a file of it left out they are not whole."""
 
 

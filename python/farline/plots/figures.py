@@ -38,6 +38,7 @@ from farline.plots.style import (
 )
 from farline.plots.wanted import wanted_figures
 from farline.plots.wanted_figure import draw_wanted, wanted_caption
+from farline.plots.whole_file import write_whole
 from farline.profiles.response import ResponsePoint, Row, is_figure, setting_order
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def write_drawn(figures: Iterable[Drawn], folder: Path, formats: Sequence[str]) 
         for drawn in figures:
             written += save(drawn.figure, folder / drawn.name, formats)
             captions.append(f"{drawn.name}: {drawn.caption}\n")
-    (folder / CAPTIONS).write_text("\n".join(captions), encoding="utf-8")
+    write_whole(folder / CAPTIONS, "\n".join(captions))
     return written
 
 

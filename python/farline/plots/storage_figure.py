@@ -15,6 +15,7 @@ from farline.plots.labels import rate_unit
 from farline.plots.page_parts import Tile, render
 from farline.plots.style import INK, PAGE_INCHES, new_figure, palette, paper_style, save
 from farline.plots.tuning_figure import inline
+from farline.plots.whole_file import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,7 +91,7 @@ def save_storage(picture: StoragePicture, page: StoragePage, path: Path) -> None
             image = inline(lambda: draw_storage(picture), "storage")
             values = {"page": page, "image": image}
             text = render("storage.html.j2", values, ("page/report.css",), (), "{}")
-            path.write_text(text, "utf-8")
+            write_whole(path, text)
             return
         with paper_style():
             save(draw_storage(picture), path.with_suffix(""), [path.suffix.lstrip(".")])

@@ -7,12 +7,14 @@ same bytes: nothing in a file depends on the clock.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farline.errors import SystemFailure
+from farline.plots.whole_file import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -179,7 +181,7 @@ def _between(steps: Sequence[str], place: float) -> str:
 
 
 def save(figure: Figure, stem: Path, formats: Iterable[str]) -> list[Path]:
-    """Write `figure` as `stem` plus each format's suffix; returns the files written."""
+    """Write `figure` as `stem` plus each format's suffix, whole; returns the files written."""
     from matplotlib import rcParams
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -192,15 +194,16 @@ def save(figure: Figure, stem: Path, formats: Iterable[str]) -> list[Path]:
     written = []
     for kind in formats:
         # Not with_suffix, to which `run-1.5` ends in a suffix already.
-        path = stem.with_name(f"{stem.name}.{kind}")
+        path, drawn = stem.with_name(f"{stem.name}.{kind}"), io.BytesIO()
         if kind == "png":
             figure.dpi = rcParams["savefig.dpi"]
-            FigureCanvasAgg(figure).print_png(path)  # type: ignore[no-untyped-call]
+            FigureCanvasAgg(figure).print_png(drawn)  # type: ignore[no-untyped-call]
         elif kind == "svg":
             canvas = FigureCanvasSVG(figure)
-            canvas.print_svg(path, metadata={"Date": None})  # type: ignore[no-untyped-call]
+            canvas.print_svg(drawn, metadata={"Date": None})  # type: ignore[no-untyped-call]
         else:
-            figure.savefig(path, format=kind)
+            figure.savefig(drawn, format=kind)
+        write_whole(path, drawn.getvalue())
         written.append(path)
     return written
 

@@ -13,6 +13,7 @@ from farline.errors import SystemFailure
 from farline.plots.labels import rate_unit
 from farline.plots.page_parts import Tile, render
 from farline.plots.style import FAINT, INK, PAGE_INCHES, new_figure, palette, paper_style, save
+from farline.plots.whole_file import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,7 +97,7 @@ def save_tuning(picture: TuningPicture, page: TuningPage, path: Path) -> None:
     """
     try:
         if path.suffix == ".html":
-            path.write_text(render_tuning(picture, page), "utf-8")
+            write_whole(path, render_tuning(picture, page))
             return
         with paper_style():
             save(draw_tuning(picture), path.with_suffix(""), [path.suffix.lstrip(".")])

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from farline.errors import FarlineError, UsageError
+from farline.errors import FarlineError
 
 if TYPE_CHECKING:
     from farline.reproduce.plans import Scale, Source
@@ -29,7 +29,7 @@ def campaign_state(
     find = _profile_state if source.verb == "profile" else _fairness_state
     try:
         return find(store, source.campaign(scale), copy.deepcopy(dict(document)))
-    except UsageError:
+    except FarlineError:  # none, or one that is damaged or a newer farline's: it is made again
         return "absent"
 
 
@@ -48,7 +48,7 @@ def newest_campaign(store_path: Path, source: Source, scale: Scale) -> str | Non
         from farline.campaign.contention import journal
 
         return journal.read_journal(store, source.campaign(scale)).name
-    except UsageError:
+    except FarlineError:
         return None
 
 

@@ -22,10 +22,14 @@ from farline.reproduce.budget import NOTHING
 from farline.reproduce.evidence import Evidence, fact
 from farline.reproduce.item import Item
 from farline.reproduce.items import items_named
+from farline.reproduce.kept import campaign_state, newest_campaign
 from farline.reproduce.measured import Measured, trial_path
+from farline.reproduce.plans import plan_document, plans_folder
 from farline.reproduce.runner import Runner
 from farline.reproduce.shell import Ran
+from farline.reproduce.sources import SOURCES
 from farline.reproduce.trials import Trial
+from farline.store import Store
 
 GOOD = Evidence([fact("It is so", True, "yes")])
 
@@ -215,3 +219,12 @@ def test_what_is_printed_fits_the_terminal(
         lines = [line for line in done.output.splitlines() if not line.startswith("pages:")]
         assert max(map(len, lines)) <= columns
     assert "Rao et al. 2018:" in listed.output.splitlines()
+
+
+def test_a_damaged_campaign_is_none_and_is_measured_again(tmp_path: Path) -> None:
+    source = SOURCES["rbudp-payload"]
+    folder = Store(tmp_path / "store").layout.campaigns
+    (folder / "rbudp-payload-quick-20260101T000000-abcd.json").write_text('{"version": 1, "id"')
+    document = plan_document(source, "quick", plans_folder())
+    assert campaign_state(tmp_path / "store", source, "quick", document) == "absent"
+    assert newest_campaign(tmp_path / "store", source, "quick") is None
