@@ -50,7 +50,10 @@ def equal(text: str, ours: float, paper: float, within: float = 1e-9, unit: str 
     """A figure that must come out as in the paper, within a share of it."""
     margin = within * abs(paper)
     holds = abs(ours - paper) <= margin
-    return Check(text, holds, _figure(ours, unit), _figure(paper, unit), ours, margin)
+    said = (_figure(ours, unit), _figure(paper, unit))
+    if not holds and said[0] == said[1]:  # they differ behind the digits that people read
+        said = (f"{ours:.10g} {unit}".strip(), f"{paper:.10g} {unit}".strip())
+    return Check(text, holds, *said, ours, margin)
 
 
 def fact(text: str, holds: bool, ours: str, paper: str = "") -> Check:
@@ -62,7 +65,7 @@ def above(
     text: str, ours: float, bound: float, margin: float = 0.0, unit: str = "", paper: str = ""
 ) -> Check:
     """A figure that must lie above a bound; short of it by no more than the margin, it does."""
-    said = paper or f"more than {_figure(bound, unit)}"
+    said = _asked(paper, "more than", bound, margin, unit)
     return Check(text, ours >= bound - margin, _figure(ours, unit), said, ours, margin)
 
 
@@ -70,7 +73,7 @@ def below(
     text: str, ours: float, bound: float, margin: float = 0.0, unit: str = "", paper: str = ""
 ) -> Check:
     """A figure that must lie below a bound; past it by no more than the margin, it does."""
-    said = paper or f"less than {_figure(bound, unit)}"
+    said = _asked(paper, "less than", bound, margin, unit)
     return Check(text, ours <= bound + margin, _figure(ours, unit), said, ours, margin)
 
 
@@ -107,6 +110,15 @@ def same(text: str, first: float, second: float, budget: float, paper: str = "")
     return Check(text, abs(first - second) <= margin, f"{ratio:.3g} times", said, ratio, budget)
 
 
+def _asked(paper: str, words: str, bound: float, margin: float, unit: str) -> str:
+    """What the paper says, and the bar here with its margin unless those words have it."""
+    bar = _figure(bound, unit)
+    allowed = f" with a margin of {_figure(margin, unit)}" if margin else ""
+    if not paper:
+        return f"{words} {bar}{allowed}"
+    return paper if bar in paper and not margin else f"{paper}; asked here: {words} {bar}{allowed}"
+
+
 def _figure(value: float, unit: str) -> str:
     if unit == "bit/s":
         from farline.spec.units import rate_human
@@ -114,4 +126,4 @@ def _figure(value: float, unit: str) -> str:
         return rate_human(value) if value >= 0 else f"{value:.6g} bit/s"
     if unit == "%":
         return f"{100 * value:.3g} %"
-    return f"{value:.10g}" + (f" {unit}" if unit else "")
+    return f"{value:.6g}" + (f" {unit}" if unit else "")

@@ -216,9 +216,15 @@ def _copied_bps(bed: Any, count: int, top: Path) -> float:
 
 @contextmanager
 def _nodes_up() -> Iterator[Any]:
-    """The testbed with an iperf3 server on every sink."""
+    """The testbed with an iperf3 server on every sink.
+
+    Raises:
+        SystemFailure: when iperf3 is not installed, or the testbed cannot be had.
+    """
     from farline.testbeds import Testbed, load
 
+    if shutil.which("iperf3") is None:
+        raise SystemFailure("iperf3 is not installed; install the package iperf3")
     settings = {"k": max(NODES), "rate_bps": int(PATH_BPS), "rtt_s": "20ms"}
     with Testbed.up(load("nodes", **settings)) as bed:
         for link in bed.topology()["links"]:

@@ -15,7 +15,7 @@ from farline.errors import InterruptedRun, SystemFailure
 from farline.plots.gallery import Curve, Picture
 from farline.profiles.response import ResponsePoint
 from farline.reproduce.budget import UNREPEATED, Budget, budget_of, widest
-from farline.reproduce.evidence import Check, Evidence, above, equal, larger, no_less, same
+from farline.reproduce.evidence import Check, Evidence, above, below, equal, larger, no_less, same
 from farline.reproduce.items import items_named
 from farline.reproduce.measured import Measured, trial_path
 from farline.reproduce.pages import write_pages
@@ -38,6 +38,23 @@ def test_evidence_agrees_only_where_every_check_holds() -> None:
     good, bad = equal("", 74.25, 74.25), above("", 1.0, 2.0)
     assert Evidence([good]).verdict == "agrees"
     assert Evidence([good, bad]).verdict == "differs"
+
+
+def test_a_figure_has_the_digits_that_people_read() -> None:
+    assert equal("", 99.76306273, 99.763, 1e-5, "Mb/s").ours == "99.7631 Mb/s"
+    assert (check := equal("", 1.0000001, 1.0)).holds is False
+    assert (check.ours, check.paper) == ("1.0000001", "1")
+    (item,) = items_named(["analytics-fig9"])
+    assert item.judge is not None
+    assert not any(one.ours == "-0.000000" for one in item.judge(Measured(Path())).checks)
+
+
+def test_a_check_shows_the_bar_that_its_verdict_follows_from() -> None:
+    assert above("", 3.96, 4.0, paper="25 times").paper == "25 times; asked here: more than 4"
+    assert below("", 0.3, 0.5, paper="below 0.5").paper == "below 0.5"
+    said = above("", -0.01, 0.0, 0.02, paper="concave").paper
+    assert said == "concave; asked here: more than 0 with a margin of 0.02"
+    assert below("", 0.1, 0.005, unit="%").paper == "less than 0.5 %"
 
 
 def test_a_budget_adds_its_parts_in_squares() -> None:

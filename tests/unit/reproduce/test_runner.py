@@ -28,7 +28,7 @@ from farline.reproduce.plans import plan_document, plans_folder
 from farline.reproduce.runner import Runner
 from farline.reproduce.shell import Ran
 from farline.reproduce.sources import SOURCES
-from farline.reproduce.trials import Trial
+from farline.reproduce.trials import TRIALS, Trial
 from farline.store import Store
 
 GOOD = Evidence([fact("It is so", True, "yes")])
@@ -122,6 +122,17 @@ def test_a_program_that_is_not_installed_is_named(
     (result,) = _runner(tmp_path).run([_item(source="session")])
     assert result.verdict == "not measured"
     assert result.reason == "farline-has-no-such-program is not installed"
+
+
+@pytest.mark.parametrize("name", ["nodes", "node-copies"])
+def test_nodes_ask_for_iperf3_before_a_testbed_is_brought_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("farline.testbeds.Testbed.up", lambda *_: pytest.fail("it was"))
+    monkeypatch.setattr("farline.reproduce.trials.COPY_MIB", {"quick": 0})
+    with pytest.raises(SystemFailure, match="iperf3 is not installed; install"):
+        TRIALS[name].make(tmp_path, "quick", lambda: False)
 
 
 def test_one_process_measures_into_a_folder_at_a_time(

@@ -84,7 +84,9 @@ def coefficients(_: Measured) -> Evidence:
 
 
 def _near(text: str, ours: float, known: float, within: float) -> Check:
-    return Check(text, abs(ours - known) <= within, f"{ours:.6f}", f"{known:g}", ours, within)
+    return Check(
+        text, abs(ours - known) <= within, f"{round(ours, 6) + 0.0:.6f}", f"{known:g}", ours, within
+    )
 
 
 def _shapes_picture() -> Picture:

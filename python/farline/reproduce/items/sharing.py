@@ -195,7 +195,7 @@ def text_jumbo(_: Measured) -> Evidence:
     """Section 3.1: jumbo frames improved FDT by about 40 %."""
     before, after = GOODPUT_GBPS["FDT"][2:]
     return Evidence(
-        [equal("Gain of FDT by jumbo frames", after / before - 1, 0.40, 0.1)],
+        [equal("Gain of FDT by jumbo frames", after / before - 1, 0.40, 0.1, "%")],
         reason=f"Table 1 has 2.8 and 4.5 Gb/s: {100 * (after / before - 1):.0f} % more. 38 % is the"
         " difference relative to the larger figure.",
     )
