@@ -97,7 +97,7 @@ def _result(document: Mapping[str, Any]) -> Result:
         if not fits(found, name):
             raise ValueError(f"{name!r} is not what farline writes")
     if found.verdict not in get_args(Verdict):
-        raise ValueError(f"{found.verdict!r} is no verdict")
+        raise ValueError(f"{found.verdict!r} is not one of the verdicts")
     if any(len(fact) != 2 for fact in found.facts):
         raise ValueError("a fact is not a name and a text")
     if found.budget and set(found.budget) != set(NOTHING.document()):
