@@ -218,3 +218,73 @@ def test_a_read_only_folder_is_closed_by_the_copy_that_goes_on(
     assert done.returncode == 0, done.stderr
     assert modes(target) == [0o555, 0o555]
     assert not (target / ".farline-partial").exists()
+
+
+def test_the_copy_that_makes_a_read_only_folder_leaves_it_open_to_another(
+    tmp_path: Path, archive: Path, slow: tuple[Path, Path]
+) -> None:
+    other, target = slow
+    remove(target)
+    first = start(tmp_path, "--bwlimit", "3000", f"{archive}/", str(target))
+    second = start(tmp_path, *SLOW, f"{other}/", str(target))
+    for running in (first, second):
+        said, _ = running.communicate(timeout=60)
+        assert running.returncode == 0, said
+    assert modes(target) == [0o555, 0o555]
+    assert sorted(path.name for path in target.iterdir()) == ["2026", "2027", "index"]
+
+
+@pytest.mark.parametrize("word", [signal.SIGINT, signal.SIGKILL])
+def test_a_read_only_folder_whose_making_was_stopped_is_closed_in_the_end(
+    tmp_path: Path, slow: tuple[Path, Path], word: signal.Signals
+) -> None:
+    other, target = slow
+    remove(target)
+    running = start(tmp_path, *SLOW, f"{other}/", str(target))
+    until = time.monotonic() + 30
+    while not (target / ".farline-partial").exists():
+        assert time.monotonic() < until, "nothing is made"
+        time.sleep(0.01)
+    time.sleep(0.3)
+    running.send_signal(word)
+    running.communicate(timeout=60)
+    done = copy(tmp_path, f"{other}/", str(target))
+    assert done.returncode == 0, done.stderr
+    assert target.stat().st_mode & 0o777 == 0o555
+
+
+def test_a_copy_that_was_given_up_keeps_no_folder_open(
+    tmp_path: Path, archive: Path, slow: tuple[Path, Path]
+) -> None:
+    other, target = slow
+    running = start(tmp_path, *SLOW, f"{other}/", str(target))
+    wait_until_open(target)
+    time.sleep(0.3)
+    running.kill()
+    running.communicate(timeout=60)
+    add(archive)
+    done = copy(tmp_path, f"{archive}/", str(target))
+    assert done.returncode == 0, done.stderr
+    assert modes(target) == [0o555, 0o555] and (target / "more").exists()
+
+
+def test_copies_that_end_together_close_the_folder(
+    tmp_path: Path, archive: Path, slow: tuple[Path, Path]
+) -> None:
+    other, target = slow
+    (other / "2027").chmod(0o755)
+    (other / "2027" / "large").write_text("small")
+    lock(other)
+    for _ in range(8):
+        both = [start(tmp_path, f"{source}/", str(target)) for source in (archive, other)]
+        for running in both:
+            said, _ = running.communicate(timeout=60)
+            assert running.returncode == 0, said
+        assert modes(target)[0] == 0o555
+        assert not (target / ".farline-partial").exists()
+
+
+def remove(folder: Path) -> None:
+    for path in (folder, *folder.glob("20*")):
+        path.chmod(0o755)
+    shutil.rmtree(folder)

@@ -96,7 +96,7 @@ def test_nothing_is_believed_that_others_put_under_ones_own_name(
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == (
         "farline: folder .farline-partial.0 for incomplete files, at the destination: "
-        "it is another user's, or no folder; remove it"
+        "it is no folder, another user's, or one that others may write to; remove it"
     )
     assert sorted(path.name for path in shared.iterdir()) == [
         ".farline-partial", ".farline-partial.0",
@@ -127,3 +127,25 @@ def test_a_copy_goes_on_where_it_began_though_the_other_has_gone(tmp_path: Path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["copy"]["resumed_bytes"] > 0
     assert [path.name for path in shared.iterdir()] == ["large"]
+
+
+def test_a_folder_with_what_others_put_in_stays_whole_and_stops_no_later_copy(
+    tmp_path: Path,
+) -> None:
+    source, shared = tmp_path / "source", tmp_path / "shared"
+    source.mkdir()
+    (source / "x").write_text("a file")
+    shared.mkdir()
+    shared.chmod(0o777)
+    (shared / "x" / "sub").mkdir(parents=True)
+    (shared / "x" / "mine").touch()
+    (shared / "x" / "sub" / "theirs").touch()
+    os.chown(shared / "x" / "sub", SOMEBODY, SOMEBODY)
+    words = ("--force", "--overwrite", "different", f"{source}/", str(shared))
+    done = copy(tmp_path, *words)
+    assert done.returncode == 23 and "failed x: permission denied" in done.stderr
+    assert (shared / "x" / "mine").exists() and (shared / "x" / "sub" / "theirs").exists()
+    (source / "new").write_text("new")
+    again = copy(tmp_path, *words)
+    assert again.returncode == 23 and "1 copied" in again.stdout, again.stderr
+    assert sorted(path.name for path in shared.iterdir()) == ["new", "x"]

@@ -226,15 +226,20 @@ impl<'a> Answerer<'a> {
             Some(folders) => self.parts.finalizer.further_name(folders, entry, fate),
             None => Ok(Verdict::Make(false)),
         };
+        // A name whose first name fails is copied by itself.
+        let (kind, bytes) = match fate.filter(|fate| !fate.is_copied) {
+            Some(fate) => (Kind::File, fate.bytes),
+            None => (Kind::HardLink, 0),
+        };
         match verdict {
             Ok(Verdict::Make(_)) => {
                 if let Some(reason) = self.unwritable(path) {
                     return self.refuse(path, Kind::HardLink, 0, reason);
                 }
-                let line = line(path, Kind::HardLink, FileStatus::WouldCopy, 0);
+                let line = line(path, kind, FileStatus::WouldCopy, bytes);
                 self.settle(line, Wants::Made)
             }
-            Ok(Verdict::Present(_) | Verdict::Updated(_)) => self.present(path, Kind::HardLink, 0, None),
+            Ok(Verdict::Present(_) | Verdict::Updated(_)) => self.present(path, kind, bytes, None),
             Ok(Verdict::Refused(reason)) => self.refuse(path, Kind::HardLink, 0, reason),
             Err(error) => self.refuse(path, Kind::HardLink, 0, in_words(&error)),
         }

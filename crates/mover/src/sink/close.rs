@@ -16,6 +16,7 @@ use super::delete::Deletion;
 use super::driver::Machine;
 use super::entry::Entry;
 use super::finalizer::Finalizer;
+use super::make::OWNER;
 use super::owner::Belongs;
 use super::place::Folders;
 use super::plan::{Mode, Plan};
@@ -138,10 +139,11 @@ impl Closer {
             return kept.journal.flush().map(|()| None);
         };
         kept.journal.forget();
-        if let Some(bits) = kept.staging.bits_to_give_back() {
-            let _ = site.closed_bits.set(bits);
-        }
-        let ended = kept.staging.end(base.as_fd());
+        let ended = kept.staging.end(base.as_fd()).map(|bits| {
+            if let Some(bits) = bits.filter(|_| self.is_to_be_closed()) {
+                let _ = site.closed_bits.set(bits);
+            }
+        });
         if let Err(error) = &ended
             && staging::stays(error)
         {
@@ -184,12 +186,20 @@ impl Closer {
     pub fn finish_top(&self, site: &Site) -> Option<String> {
         let (top, base) = (self.destination.top.get()?, site.base.as_ref()?);
         let with_mode = self.plan.spec.modes && site.is_new;
+        // It is closed by the last copy in it.
+        let mode = top.mode | OWNER;
         let belongs = self.destination.top_owner.get().copied().filter(|_| site.is_new);
         belongs
             .map_or(Ok(()), |belongs| belongs.give(base.as_fd()))
-            .and_then(|()| self.finish_folder(base.as_fd(), with_mode, top.mode, top.mtime_ns))
+            .and_then(|()| self.finish_folder(base.as_fd(), with_mode, mode, top.mtime_ns))
             .err()
             .map(|error| format!("times and modes of the folder: {}", in_words(&error)))
+    }
+
+    /// Whether the destination folder gets the bits again that it had: not if the source has others since.
+    fn is_to_be_closed(&self) -> bool {
+        let is_open = |mode| self.plan.spec.modes && !ajar::lacks_owner_rights(mode);
+        !self.destination.top.get().is_some_and(|top| is_open(top.mode))
     }
 
     fn finish_folder(

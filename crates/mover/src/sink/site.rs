@@ -142,6 +142,10 @@ impl Drop for Site {
         if let Some(bits) = kept.staging.bits_to_give_back() {
             // A copy that ended early has said why; nobody hears of this.
             let _ = ajar::close(base.as_fd(), bits);
+            if kept.staging.bits_to_give_back().is_none() {
+                // Another has begun just now.
+                let _ = ajar::open(base.as_fd());
+            }
         }
     }
 }
@@ -333,12 +337,20 @@ impl Destination {
         }
         let base = Arc::new(folder);
         let bits = ajar::open(base.as_fd()).map_err(|error| self.failed(&error))?;
-        let site = self.site_at(Arc::clone(&base), None, false).inspect_err(|_| {
-            // What matters is why there is no place.
-            let _ = ajar::close(base.as_fd(), bits);
-        })?;
-        let noted = site.kept().staging.note_bits(bits);
-        noted.map_err(|error| self.failed(&error))?;
+        self.site_at(Arc::clone(&base), None, false)
+            .and_then(|site| self.noted(site, bits))
+            .inspect_err(|_| {
+                // What matters is why there is no place.
+                let _ = ajar::close(base.as_fd(), bits);
+            })
+    }
+
+    /// The last copy at the place gives the folder these bits, if they lack rights of its owner.
+    fn noted(&self, site: Site, bits: u32) -> Result<Site, Failure> {
+        if ajar::lacks_owner_rights(bits) {
+            let noted = site.kept().staging.note_bits(bits);
+            noted.map_err(|error| self.failed(&error))?;
+        }
         Ok(site)
     }
 
@@ -399,7 +411,8 @@ impl Destination {
         };
         let flags = OpenFlags::READ | OpenFlags::FOLDER | OpenFlags::NO_FOLLOW;
         let folder = file::open_beneath(parent, &vacancy.name, flags, 0).map_err(explain)?;
-        if is_new && self.plan.spec.xattrs {
+        let top = self.top.get().filter(|_| is_new && self.plan.spec.modes);
+        if top.is_some() && self.plan.spec.xattrs {
             // What it inherits is not the source's.
             xattr_changes(folder.as_fd(), &[])
                 .and_then(|changes| changes.apply(self, folder.as_fd()))
@@ -407,7 +420,10 @@ impl Destination {
         }
         let mut site = self.site_of(folder, None, true)?;
         site.is_new = is_new;
-        Ok(site)
+        match top {
+            Some(top) => self.noted(site, top.mode & FOLDER_MODE),
+            None => Ok(site),
+        }
     }
 
     /// Files go below `folder`; `fresh` if it is known that nothing is there.

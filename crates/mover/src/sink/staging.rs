@@ -11,6 +11,7 @@ use std::time::Duration;
 use farline_spec::{CopySpec, Failure, FailureKind};
 use farline_sys::file::{self, OpenFlags};
 use farline_sys::process;
+use tracing::debug;
 
 use super::able::synced;
 use super::fold;
@@ -250,7 +251,7 @@ impl Staging {
             }
             match file::unlink(self.folder.as_fd(), &name) {
                 // A folder that made way, of a session that was cut off.
-                Err(error) if error.kind() == io::ErrorKind::IsADirectory => self.sweep_tree(&name)?,
+                Err(error) if error.kind() == io::ErrorKind::IsADirectory => self.sweep_tree(&name),
                 // What was removed while it was open goes when it is closed, wherever that is.
                 Err(error) if stays(&error) || error.kind() == io::ErrorKind::NotFound => {}
                 removed => removed?,
@@ -259,9 +260,14 @@ impl Staging {
         Ok(())
     }
 
-    fn sweep_tree(&self, name: &[u8]) -> io::Result<()> {
-        let mut names = tree::below(self.folder.as_fd(), name, name, || {})?;
-        tree::remove(self.folder.as_fd(), name, &mut names)
+    /// Removes a folder with what is in it. What may not be removed, for it is somebody else's, stays: no copy is the worse for it.
+    fn sweep_tree(&self, name: &[u8]) {
+        let folder = self.folder.as_fd();
+        let removed = tree::below(folder, name, name, || {})
+            .and_then(|mut names| tree::remove(folder, name, &mut names));
+        if let Err(error) = removed {
+            debug!(reason = %error, "a folder that made way stays");
+        }
     }
 
     /// A new partial of `source` with its length; `is_shared`: the one that all sessions of the copy write to, which may be there.
@@ -402,11 +408,12 @@ impl Staging {
         set.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Removes all of it, and `.farline-partial` unless another copy is in it. The journal is closed by then.
+    /// Removes all of it, and `.farline-partial` unless another copy is in it; the bits that the destination folder is to get again
+    /// now. The journal is closed by then.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn end(&self, base: BorrowedFd<'_>) -> io::Result<()> {
+    pub fn end(&self, base: BorrowedFd<'_>) -> io::Result<Option<u32>> {
         self.sweep(&Memory::default())?;
         self.sweep_parts()?;
         self.remove(JOURNAL)?;

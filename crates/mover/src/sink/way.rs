@@ -138,6 +138,7 @@ impl Way {
         let aside = staging.new_name();
         let opened = file::open_without_links(folder, name, OpenFlags::READ | OpenFlags::FOLDER, 0)?;
         let bits = file::stat_fd(opened.as_fd())?.mode;
+        tree::check_removable(folder, name, &self.tree_below(folder, name, path)?)?;
         // Its own bits may forbid to move it: its `..` changes.
         match ajar::opened(&opened, || {
             file::rename(folder, name, staging.fd(), &aside, false)
@@ -167,7 +168,6 @@ impl Way {
     /// Deletes the folder `at` below `from`, which made way for the name `path`, with all that is in it.
     fn remove_below(&self, from: BorrowedFd<'_>, at: &[u8], path: &[u8]) -> io::Result<()> {
         let names = self.tree_below(from, at, path)?;
-        tree::check_removable(from, at, &names)?;
         let mut left = names.clone();
         let removed = tree::remove(from, at, &mut left);
         let gone = &names[left.len()..];
