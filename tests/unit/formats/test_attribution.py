@@ -303,7 +303,8 @@ BLANKS = ((2, 18), (2, 18), (2, 18), (1, 9), (1, 10), (1, 10), (2, 18), (2, 17))
 def test_blanks_of_iozone_3_508_are_narrower_than_its_columns(
     tmp_path: Path, run: set[int], kilobytes: int
 ) -> None:
-    line, expected, place = f"{kilobytes:16d}{64:8d}", [], 0
+    line, place = f"{kilobytes:16d}{64:8d}", 0
+    expected: list[tuple[str, int]] = []
     for group, (count, blanks) in enumerate(BLANKS):
         for test in IOZONE[place : place + count] if group in run else ():
             line += f"{1000 + len(expected):{11 if group in (4, 5) else 10}d}"
