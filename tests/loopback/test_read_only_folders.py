@@ -6,22 +6,15 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.serving import FARLINE, environment
+from tests.support.limited import NEEDS_ROOT, copy, start
 
-AS_A_USER = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search,-fowner")
-"""Root writes to any folder, unless it may not be what root is."""
-
-pytestmark = [
-    pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv of util-linux"),
-    pytest.mark.skipif(os.geteuid() != 0, reason="takes rights from root: needs root"),
-]
+pytestmark = NEEDS_ROOT
 SLOW = ("--bwlimit", "1000")
 
 
@@ -50,13 +43,6 @@ def add(folder: Path) -> None:
         part.chmod(0o755)
         (part / "more").write_text("more")
     lock(folder)
-
-
-def copy(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*AS_A_USER, *FARLINE, "copy", "--no-store", "--no-progress", *words],
-        env=environment(tmp_path), text=True, capture_output=True, check=False, timeout=60,
-    )  # fmt: skip
 
 
 def modes(folder: Path) -> list[int]:
@@ -158,13 +144,6 @@ def test_a_read_only_folder_makes_way_under_force(tmp_path: Path, archive: Path)
     assert done.returncode == 0, done.stderr
     assert (target / "x").read_text() == "a file"
     assert sorted(path.name for path in target.iterdir()) == ["x"]
-
-
-def start(tmp_path: Path, *words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*AS_A_USER, *FARLINE, "copy", "--no-store", "--no-progress", *words],
-        env=environment(tmp_path), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
 
 
 def wait_until_open(target: Path) -> None:

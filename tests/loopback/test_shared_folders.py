@@ -5,22 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.serving import FARLINE, environment
+from tests.support.limited import NEEDS_ROOT, copy, start
 
-AS_A_USER = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search,-fowner")
 SOMEBODY = 12345
 
-pytestmark = [
-    pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv of util-linux"),
-    pytest.mark.skipif(os.geteuid() != 0, reason="gives folders to another user: needs root"),
-]
+pytestmark = NEEDS_ROOT
 
 
 def others_folder(path: Path) -> None:
@@ -50,13 +45,6 @@ def a_file(path: Path) -> None:
 
 def a_link(path: Path) -> None:
     path.symlink_to("/nowhere")
-
-
-def copy(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*AS_A_USER, *FARLINE, "copy", "--no-store", "--no-progress", *words],
-        env=environment(tmp_path), text=True, capture_output=True, check=False, timeout=60,
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("there", [others_folder, open_to_all, own_and_open, a_file, a_link])
@@ -111,17 +99,14 @@ def test_a_copy_goes_on_where_it_began_though_the_other_has_gone(tmp_path: Path)
     shared.chmod(0o777)
     others_folder(shared / ".farline-partial")
     words = (f"{source}/", str(shared))
-    running = subprocess.Popen(
-        [*AS_A_USER, *FARLINE, "copy", "--no-store", "--no-progress", "--bwlimit", "1000", *words],
-        env=environment(tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    running = start(tmp_path, "--bwlimit", "1000", *words)
     own = shared / ".farline-partial.0"
     until = time.monotonic() + 30
     while not any(path.stat().st_size > 200 for path in own.rglob("journal")):
         assert time.monotonic() < until, "no journal is written"
         time.sleep(0.05)
     running.kill()
-    running.wait(timeout=30)
+    running.communicate(timeout=30)
     shutil.rmtree(shared / ".farline-partial")
     done = copy(tmp_path, "--json", *words)
     assert done.returncode == 0, done.stderr
