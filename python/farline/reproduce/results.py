@@ -14,7 +14,7 @@ from farline.plots.gallery import Picture, picture_of
 from farline.plots.whole_file import write_whole
 from farline.reproduce.budget import NOTHING
 from farline.reproduce.evidence import Check, Verdict
-from farline.reproduce.fitting import fits
+from farline.reproduce.field_types import has_declared_type
 
 SCHEMA = 1
 
@@ -94,7 +94,7 @@ def _result(document: Mapping[str, Any]) -> Result:
     pictures = [picture_of(picture) for picture in document["pictures"]]
     found = Result(**{**document, "checks": checks, "pictures": pictures})
     for name in (one.name for one in fields(Result)):
-        if not fits(found, name):
+        if not has_declared_type(found, name):
             raise ValueError(f"{name!r} is not what farline writes")
     if found.verdict not in get_args(Verdict):
         raise ValueError(f"{found.verdict!r} is not one of the verdicts")
