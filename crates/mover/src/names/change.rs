@@ -144,14 +144,8 @@ impl Removal<'_> {
             for listed in file::list(folder.as_fd()).map_err(explain)? {
                 let listed = listed.map_err(explain)?;
                 let below = [path, &listed.name].join(&b'/');
-                let kind = match listed.kind {
-                    Some(kind) => kind,
-                    None => {
-                        file::stat_at(Some(folder.as_fd()), &listed.name, false)
-                            .map_err(|error| refused(&below, &error))?
-                            .kind
-                    }
-                };
+                let kind = listed.kind_in(folder.as_fd());
+                let kind = kind.map_err(|error| refused(&below, &error))?;
                 self.remove(folder.as_fd(), &listed.name, &below, kind, depth + 1)?;
             }
             match file::remove_folder(dir, name) {

@@ -11,7 +11,7 @@ use super::decide::{Announced, Decider, Verdict};
 use super::driver::Machine;
 use super::entry::Entry;
 use super::finalizer::Finalizer;
-use super::further_name::Fate;
+use super::further_name::FirstName;
 use super::journal::{Source, path_key};
 use super::owner::Resolved;
 use super::partial::Partials;
@@ -53,7 +53,7 @@ pub struct Answerer<'a> {
     /// Of the file that is looked at: what its path is known by, and whether it is there now.
     settled_file: Option<(Key, bool)>,
     /// What a dry run said of files that may have further names, by number.
-    fates: HashMap<u64, Fate>,
+    first_names: HashMap<u64, FirstName>,
 }
 
 impl<'a> Answerer<'a> {
@@ -64,7 +64,7 @@ impl<'a> Answerer<'a> {
             folders: None,
             owner: Resolved::default(),
             settled_file: None,
-            fates: HashMap::new(),
+            first_names: HashMap::new(),
         }
     }
 
@@ -118,18 +118,18 @@ impl<'a> Answerer<'a> {
             }
             Verdict::Refused(reason) => {
                 self.file_is_there(&source.path, false);
-                self.note_fate(number, &source, false);
+                self.note_first_name(number, &source, false);
                 return self.refuse(&source.path, Kind::File, bytes, reason);
             }
         };
         if parts.plan.mode == Mode::Dry {
             if let Some(reason) = self.unwritable(&source.path) {
                 self.file_is_there(&source.path, false);
-                self.note_fate(number, &source, false);
+                self.note_first_name(number, &source, false);
                 return self.refuse(&source.path, Kind::File, bytes, reason);
             }
             self.file_is_there(&source.path, true);
-            self.note_fate(number, &source, true);
+            self.note_first_name(number, &source, true);
             let line = line(&source.path, Kind::File, FileStatus::WouldCopy, bytes);
             return self.settle(line, Wants::All);
         }
@@ -180,15 +180,15 @@ impl<'a> Answerer<'a> {
         }
     }
 
-    fn note_fate(&mut self, number: u64, source: &Source, is_copied: bool) {
+    fn note_first_name(&mut self, number: u64, source: &Source, is_copied: bool) {
         if self.parts.plan.mode == Mode::Dry && self.parts.plan.spec.hard_links {
             let (bytes, mtime_ns) = (source.bytes, source.mtime_ns);
-            let fate = Fate {
+            let first = FirstName {
                 is_copied,
                 bytes,
                 mtime_ns,
             };
-            self.fates.insert(number, fate);
+            self.first_names.insert(number, first);
         }
     }
 
@@ -221,14 +221,14 @@ impl<'a> Answerer<'a> {
     /// What a copy would do about a further name of a file.
     fn would_link(&mut self, entry: &Entry, to: u64) -> Result<(), Failure> {
         let path = &entry.source.path;
-        let fate = self.fates.get(&to).copied();
+        let first = self.first_names.get(&to).copied();
         let verdict = match self.folders.as_mut() {
-            Some(folders) => self.parts.finalizer.further_name(folders, entry, fate),
+            Some(folders) => self.parts.finalizer.further_name(folders, entry, first),
             None => Ok(Verdict::Make(false)),
         };
         // A name whose first name fails is copied by itself.
-        let (kind, bytes) = match fate.filter(|fate| !fate.is_copied) {
-            Some(fate) => (Kind::File, fate.bytes),
+        let (kind, bytes) = match first.filter(|first| !first.is_copied) {
+            Some(first) => (Kind::File, first.bytes),
             None => (Kind::HardLink, 0),
         };
         match verdict {

@@ -10,7 +10,6 @@ use farline_spec::{Attribute, Failure};
 use farline_sys::file::OpenFlags;
 use tracing::debug;
 
-use super::ajar;
 use super::attributes::FOLDER_BITS;
 use super::delete::Deletion;
 use super::driver::Machine;
@@ -18,6 +17,7 @@ use super::entry::Entry;
 use super::finalizer::Finalizer;
 use super::make::OWNER;
 use super::owner::Belongs;
+use super::owner_rights;
 use super::place::Folders;
 use super::plan::{Mode, Plan};
 use super::remembered::Remembered;
@@ -147,13 +147,17 @@ impl Closer {
         if let Err(error) = &ended
             && staging::stays(error)
         {
-            let how = format!("{} stays: {}", staging::shown_name(), in_words(error));
+            let how = format!("{} stays: {}", kept.staging.shown_name(), in_words(error));
             self.destination.lose(Attribute::Staging, &how, 1);
             return Ok(None);
         }
-        Ok(ended
-            .err()
-            .map(|error| format!("staging folder .farline-partial: {}", in_words(&error))))
+        Ok(ended.err().map(|error| {
+            format!(
+                "staging folder {}: {}",
+                kept.staging.shown_name(),
+                in_words(&error)
+            )
+        }))
     }
 
     /// Gives folders their permission bits and times, what is in a folder before it. Problems, a line each.
@@ -198,7 +202,7 @@ impl Closer {
 
     /// Whether the destination folder gets the bits again that it had: not if the source has others since.
     fn is_to_be_closed(&self) -> bool {
-        let is_open = |mode| self.plan.spec.modes && !ajar::lacks_owner_rights(mode);
+        let is_open = |mode| self.plan.spec.modes && !owner_rights::are_incomplete(mode);
         !self.destination.top.get().is_some_and(|top| is_open(top.mode))
     }
 
@@ -222,8 +226,8 @@ impl Closer {
 /// Closes the destination folder for its owner again, if this was the last copy in it; one that has begun just now closes it then.
 fn close_top(site: &Site) -> Option<String> {
     let (bits, base) = (*site.closed_bits.get()?, site.base.as_ref()?.as_fd());
-    let closed = ajar::close(base, bits).and_then(|()| match hand_bits_on(base, bits) {
-        true => ajar::open(base).map(drop),
+    let closed = owner_rights::withdraw(base, bits).and_then(|()| match hand_bits_on(base, bits) {
+        true => owner_rights::grant(base).map(drop),
         false => Ok(()),
     });
     closed

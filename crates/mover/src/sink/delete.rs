@@ -10,14 +10,15 @@ use farline_proto::copy::naming::deletion;
 use farline_spec::{Failure, FileKind as Kind, FileStatus};
 use farline_sys::file::{self, FileKind, OpenFlags};
 
-use super::ajar;
 use super::driver::Machine;
+use super::owner_rights;
 use super::place::Folders;
 use super::plan::{Mode, Plan};
 use super::remembered::Remembered;
 use super::run::Run;
 use super::settle::Ledger;
 use super::site::Destination;
+use super::tree::kind_of;
 use super::way::Way;
 use super::words::in_words;
 use crate::message::Feedback;
@@ -212,10 +213,7 @@ impl Deletion {
                 path.push(b'/');
             }
             path.extend_from_slice(&listed.name);
-            let kind = match listed.kind {
-                Some(kind) => kind,
-                None => file::stat_at(Some(folder.as_fd()), &listed.name, false)?.kind,
-            };
+            let kind = listed.kind_in(folder.as_fd())?;
             let is_folder = kind == FileKind::Folder;
             let is_said = self.names.seen().has(&path);
             let is_seen = is_said || self.is_one_with_seen(&path);
@@ -266,7 +264,7 @@ fn remove(folders: &Folders, path: &[u8], kind: Kind, from_gone: bool) -> io::Re
         _ => file::unlink(parent.as_fd(), name),
     };
     match from_gone {
-        true => ajar::opened(&parent, remove),
+        true => owner_rights::granted(&parent, remove),
         false => remove(),
     }
 }
@@ -274,13 +272,4 @@ fn remove(folders: &Folders, path: &[u8], kind: Kind, from_gone: bool) -> io::Re
 /// Whether a source stands for what is in it.
 fn means_content(source: &str) -> bool {
     matches!(source.rsplit('/').next(), Some("" | "." | ".."))
-}
-
-const fn kind_of(kind: FileKind) -> Kind {
-    match kind {
-        FileKind::File => Kind::File,
-        FileKind::Folder => Kind::Folder,
-        FileKind::Link => Kind::Link,
-        FileKind::Other => Kind::Other,
-    }
 }

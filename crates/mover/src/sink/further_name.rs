@@ -20,7 +20,7 @@ use crate::root::split;
 
 /// What a dry run said of the first name of a file.
 #[derive(Debug, Clone, Copy)]
-pub struct Fate {
+pub struct FirstName {
     /// Whether it would be copied; it would fail otherwise, and each further name be copied by itself.
     pub is_copied: bool,
     /// Length at the source.
@@ -29,7 +29,7 @@ pub struct Fate {
     pub mtime_ns: i64,
 }
 
-impl Fate {
+impl FirstName {
     fn is_like(self, facts: &FileFacts) -> bool {
         facts.kind == FileKind::File && (facts.bytes, facts.mtime_ns) == (self.bytes, self.mtime_ns)
     }
@@ -66,7 +66,7 @@ impl Finalizer {
         self.ledger.linked(entry, status, wants)
     }
 
-    /// Makes a further name, in a dry run only looks: then `fate` is what would become of the first name, if anything.
+    /// Makes a further name, in a dry run only looks: then `first` is what it said of the first name, where that is not there already.
     ///
     /// # Errors
     /// The kernel's.
@@ -74,7 +74,7 @@ impl Finalizer {
         &self,
         folders: &mut Folders,
         entry: &Entry,
-        fate: Option<Fate>,
+        first: Option<FirstName>,
     ) -> io::Result<Verdict> {
         let target = entry.link_to.as_deref().unwrap_or_default();
         let path = &entry.source.path;
@@ -83,7 +83,7 @@ impl Finalizer {
         let there = folders.facts(path)?;
         let verdict = match &there {
             None => Verdict::Make(false),
-            Some(facts) => self.judged(folders, entry, target, facts, fate)?,
+            Some(facts) => self.judged(folders, entry, target, facts, first)?,
         };
         if let Verdict::Make(replaces) = verdict
             && is_real
@@ -102,16 +102,16 @@ impl Finalizer {
         entry: &Entry,
         target: &[u8],
         facts: &FileFacts,
-        fate: Option<Fate>,
+        first: Option<FirstName>,
     ) -> io::Result<Verdict> {
         let level = self.plan.spec.sync_level;
         let (parent, name) = split(target);
-        let is_same = match (fate, folders.facts(target)?) {
+        let is_same = match (first, folders.facts(target)?) {
             (Some(_), _) | (None, None) => false,
             (None, Some(_)) if self.plan.mode == Mode::Real => {
                 self.is_same_file(folders.get(parent)?.as_fd(), name, facts)?
             }
-            (None, Some(first)) => is_one(&first, facts),
+            (None, Some(there)) => is_one(&there, facts),
         };
         if is_same || level == SyncLevel::Exists {
             return Ok(Verdict::Present(None));
@@ -123,8 +123,8 @@ impl Finalizer {
         let mtime_ns = Some(entry.source.mtime_ns);
         match self.way.replacement(difference, facts, mtime_ns) {
             // A file of its own with what the other has, as a copy without hard links made it: nothing is lost with it.
-            Verdict::Refused(reason) => match fate {
-                Some(fate) if fate.is_like(facts) => Ok(fate.verdict()),
+            Verdict::Refused(reason) => match first {
+                Some(first) if first.is_like(facts) => Ok(first.verdict()),
                 None if self.is_spare(folders, target, &entry.source.path)? => Ok(Verdict::Make(true)),
                 _ => Ok(Verdict::Refused(reason)),
             },
@@ -147,16 +147,19 @@ impl Finalizer {
         if !is_like(&file::stat_fd(first.as_fd())?, &file::stat_fd(second.as_fd())?) {
             return Ok(false);
         }
-        let (mut is_same, mut there) = (true, Vec::new());
-        self.each_part(first.as_fd(), |part, offset| {
+        let mut there = Vec::new();
+        let compared = self.each_part(first.as_fd(), |part, offset| {
             there.resize(part.len(), 0);
-            is_same = is_same && {
-                let read = file::read_at(second.as_fd(), &mut there, offset)?;
-                read == part.len() && there == part
-            };
-            Ok(())
-        })?;
-        Ok(is_same)
+            let read = file::read_at(second.as_fd(), &mut there, offset)?;
+            match read == part.len() && there == part {
+                true => Ok(()),
+                false => Err(io::ErrorKind::InvalidData.into()),
+            }
+        });
+        match compared {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(false),
+            compared => compared.map(|()| true),
+        }
     }
 
     /// Gives a file one more name, in the place of what has it where it `replaces`; where it can have one name only, the other

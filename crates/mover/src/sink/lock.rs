@@ -37,6 +37,14 @@ pub fn set_times(file: BorrowedFd<'_>, mtime_ns: i64, both: bool) -> io::Result<
     }
 }
 
+/// Bytes that were given to nobody else: of this process, a count and the time.
+pub fn token() -> [u8; 32] {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let text = format!("{}-{count}-{:?}", std::process::id(), SystemTime::now());
+    *blake3::hash(text.as_bytes()).as_bytes()
+}
+
 impl Lock {
     /// Takes the lock `file` of `folder`; `None` while another copy has it. Where the file system has no locks, the host keeps
     /// the folder's name for one process at a time.
@@ -86,10 +94,7 @@ impl Lock {
     /// # Errors
     /// The kernel's.
     pub fn is_in(&self, folder: BorrowedFd<'_>, name: &[u8]) -> io::Result<bool> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let token = format!("{}-{count}-{:?}", std::process::id(), SystemTime::now());
-        let token = *blake3::hash(token.as_bytes()).as_bytes();
+        let token = token();
         file::write_all_at(self.file.as_fd(), &token, 0)?;
         let named = match file::stat_at(Some(folder), name, false) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

@@ -8,13 +8,13 @@ use farline_spec::{Attribute, CopySpec, Failure, FileKind as Kind, FileStatus, S
 use farline_sys::file::{self, FileFacts, FileKind};
 
 use super::able::FOLLOWS;
-use super::ajar;
 use super::answer::Answerer;
 use super::attributes::Attributes;
 use super::decide::Verdict;
 use super::entry::Entry;
 use super::name::named;
 use super::owner::Belongs;
+use super::owner_rights;
 use super::place::word;
 use super::plan::Mode;
 use super::words::{ends_all, in_words};
@@ -110,7 +110,8 @@ impl Answerer<'_> {
         let parent = split(path).0;
         let folder = self.folders.as_mut()?.get(parent).ok()?;
         let error = file::check_writable(folder.as_fd()).err()?;
-        let is_opened = self.parts.destination.opens(parent) && ajar::is_locked(folder.as_fd()).ok()?;
+        let is_opened =
+            self.parts.destination.opens(parent) && owner_rights::are_withheld(folder.as_fd()).ok()?;
         if is_opened {
             return None;
         }

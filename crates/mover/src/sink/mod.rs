@@ -37,7 +37,6 @@
 
 mod able;
 mod across;
-mod ajar;
 mod answer;
 mod attributes;
 mod catalogue;
@@ -64,6 +63,7 @@ mod make;
 mod name;
 mod outbox;
 mod owner;
+mod owner_rights;
 mod pack_workers;
 mod partial;
 mod place;

@@ -13,7 +13,6 @@ use tracing::debug;
 
 use super::NAMERS;
 use super::able::{Able, Losses};
-use super::ajar;
 use super::attributes::xattr_changes;
 use super::clock::Clock;
 use super::entry::Small;
@@ -21,6 +20,7 @@ use super::fold;
 use super::journal::{Journal, Memory, Resumable};
 use super::make::OWNER;
 use super::owner::Belongs;
+use super::owner_rights;
 use super::place::{self, DestinationLookup, Folders, MissingTarget, Reach};
 use super::plan::{Mode, Plan};
 use super::staging::{self, Staging, copy_key};
@@ -141,10 +141,10 @@ impl Drop for Site {
         };
         if let Some(bits) = kept.staging.bits_to_give_back() {
             // A copy that ended early has said why; nobody hears of this.
-            let _ = ajar::close(base.as_fd(), bits);
+            let _ = owner_rights::withdraw(base.as_fd(), bits);
             if kept.staging.bits_to_give_back().is_none() {
                 // Another has begun just now.
-                let _ = ajar::open(base.as_fd());
+                let _ = owner_rights::grant(base.as_fd());
             }
         }
     }
@@ -313,7 +313,7 @@ impl Destination {
         let is_alike = || {
             self.top
                 .get()
-                .is_some_and(|top| ajar::lacks_owner_rights(top.mode))
+                .is_some_and(|top| owner_rights::are_incomplete(top.mode))
         };
         self.plan.spec.modes && (!path.is_empty() || is_alike())
     }
@@ -323,7 +323,7 @@ impl Destination {
         if self.plan.mode != Mode::Real || !self.plan.spec.modes {
             return Ok(false);
         }
-        ajar::is_locked(folder).map_err(|error| self.failed(&error))
+        owner_rights::are_withheld(folder).map_err(|error| self.failed(&error))
     }
 
     fn failed(&self, error: &io::Error) -> Failure {
@@ -336,18 +336,18 @@ impl Destination {
             return self.site_of(folder, None, false);
         }
         let base = Arc::new(folder);
-        let bits = ajar::open(base.as_fd()).map_err(|error| self.failed(&error))?;
+        let bits = owner_rights::grant(base.as_fd()).map_err(|error| self.failed(&error))?;
         self.site_at(Arc::clone(&base), None, false)
             .and_then(|site| self.noted(site, bits))
             .inspect_err(|_| {
                 // What matters is why there is no place.
-                let _ = ajar::close(base.as_fd(), bits);
+                let _ = owner_rights::withdraw(base.as_fd(), bits);
             })
     }
 
     /// The last copy at the place gives the folder these bits, if they lack rights of its owner.
     fn noted(&self, site: Site, bits: u32) -> Result<Site, Failure> {
-        if ajar::lacks_owner_rights(bits) {
+        if owner_rights::are_incomplete(bits) {
             let noted = site.kept().staging.note_bits(bits);
             noted.map_err(|error| self.failed(&error))?;
         }

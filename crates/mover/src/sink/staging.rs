@@ -341,6 +341,11 @@ impl Staging {
         format!("{}.new", self.next_id.fetch_add(1, Ordering::Relaxed)).into_bytes()
     }
 
+    /// What `.farline-partial` is called here, for people.
+    pub fn shown_name(&self) -> String {
+        self.top.shown_name()
+    }
+
     /// Notes the bits that the destination folder is to get again, when the last copy in it ends.
     ///
     /// # Errors
@@ -349,8 +354,8 @@ impl Staging {
         self.top.note_bits(bits)
     }
 
-    /// The bits that the destination folder is to get again now: none where nothing changed them, or another copy has something
-    /// beside this one. The session that ends a copy speaks for its parts.
+    /// The bits that the destination folder is to get again now: none where nothing changed them, or another copy is at work in it.
+    /// The session that ends a copy speaks for its parts.
     pub fn bits_to_give_back(&self) -> Option<u32> {
         match self.whole {
             Some(_) => None,
@@ -516,11 +521,6 @@ pub fn lengthen(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
 /// The name of a partial, and a shorter one for file systems that do not take every name.
 fn names_of(id: u64, path: &[u8]) -> [Vec<u8>; 2] {
     [partial_name(id, path), format!("{id}.part").into_bytes()]
-}
-
-/// What the folder is called in a line for people.
-pub fn shown_name() -> String {
-    String::from_utf8_lossy(STAGING).into_owned()
 }
 
 fn partial_name(id: u64, path: &[u8]) -> Vec<u8> {

@@ -7,13 +7,12 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
 
 use farline_spec::{Failure, FailureKind};
 use farline_sys::file::{self, FileKind, OpenFlags};
 use farline_sys::process;
 
+use super::lock::token;
 use super::locked_folder::{LOCK, made_folder, opened_folder};
 use crate::path_text;
 use crate::reserved::{STAGING, staging_of};
@@ -65,6 +64,11 @@ impl StagingTop {
             what(&name)
         );
         Err(Failure::new(FailureKind::System, line))
+    }
+
+    /// What it is called, for people.
+    pub fn shown_name(&self) -> String {
+        path_text::to_text(&self.name)
     }
 
     /// The folder.
@@ -209,12 +213,7 @@ fn is_own(folder: BorrowedFd<'_>) -> io::Result<bool> {
     if facts.user == process::user() && is_closed(facts.mode) {
         return Ok(true);
     }
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let new_name = || {
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let token = format!("{}-{count}-{:?}", std::process::id(), SystemTime::now());
-        format!("{}.look", &blake3::hash(token.as_bytes()).to_hex()[..16]).into_bytes()
-    };
+    let new_name = || format!("{}.look", &blake3::Hash::from(token()).to_hex()[..16]).into_bytes();
     let (name, inner) = (new_name(), new_name());
     let flags = OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
     // Open from its begin, a file cannot be another user's in disguise.

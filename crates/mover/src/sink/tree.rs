@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use farline_spec::FileKind as Kind;
 use farline_sys::file::{self, FileKind, OpenFlags};
 
-use super::ajar;
+use super::owner_rights;
 use crate::root::split;
 
 /// Names in one folder, at most.
@@ -30,16 +30,7 @@ pub fn below(from: BorrowedFd<'_>, at: &[u8], path: &[u8], beat: impl Fn()) -> i
         let folder = opened(from, &[at, &below[path.len()..]].concat())?;
         for listed in file::list(folder.as_fd())? {
             let listed = listed?;
-            let kind = match listed.kind {
-                Some(kind) => kind,
-                None => file::stat_at(Some(folder.as_fd()), &listed.name, false)?.kind,
-            };
-            let kind = match kind {
-                FileKind::File => Kind::File,
-                FileKind::Folder => Kind::Folder,
-                FileKind::Link => Kind::Link,
-                FileKind::Other => Kind::Other,
-            };
+            let kind = kind_of(listed.kind_in(folder.as_fd())?);
             names.push(([&below[..], b"/", &listed.name].concat(), kind));
             if names.len() > MOST_NAMES {
                 return Err(io::Error::other(
@@ -61,7 +52,7 @@ pub fn check_removable(from: BorrowedFd<'_>, at: &[u8], names: &Names) -> io::Re
     for (path, _) in names.iter().filter(|(_, kind)| *kind == Kind::Folder) {
         let folder = opened(from, &[at, &path[length..]].concat())?;
         let checked = file::check_writable(folder.as_fd());
-        if checked.is_err() && !ajar::is_locked(folder.as_fd())? {
+        if checked.is_err() && !owner_rights::are_withheld(folder.as_fd())? {
             return checked;
         }
     }
@@ -84,7 +75,7 @@ pub fn remove(from: BorrowedFd<'_>, at: &[u8], names: &mut Names) -> io::Result<
         };
         match path.len() == length {
             true => remove()?,
-            false => ajar::opened(&parent, remove)?,
+            false => owner_rights::granted(&parent, remove)?,
         }
         names.pop();
     }
@@ -93,4 +84,14 @@ pub fn remove(from: BorrowedFd<'_>, at: &[u8], names: &mut Names) -> io::Result<
 
 fn opened(from: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
     file::open_without_links(from, path, OpenFlags::READ | OpenFlags::FOLDER, 0)
+}
+
+/// A kind of the file system as one of a report.
+pub const fn kind_of(kind: FileKind) -> Kind {
+    match kind {
+        FileKind::File => Kind::File,
+        FileKind::Folder => Kind::Folder,
+        FileKind::Link => Kind::Link,
+        FileKind::Other => Kind::Other,
+    }
 }

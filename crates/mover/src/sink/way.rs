@@ -11,8 +11,8 @@ use farline_proto::copy::receiver::replacement;
 use farline_spec::{FileKind as Kind, Overwrite, SyncLevel};
 use farline_sys::file::{self, FileFacts, OpenFlags};
 
-use super::ajar;
 use super::decide::Verdict;
+use super::owner_rights;
 use super::place::{Folders, word};
 use super::plan::{Mode, Plan};
 use super::remembered::Remembered;
@@ -140,7 +140,7 @@ impl Way {
         let bits = file::stat_fd(opened.as_fd())?.mode;
         tree::check_removable(folder, name, &self.tree_below(folder, name, path)?)?;
         // Its own bits may forbid to move it: its `..` changes.
-        match ajar::opened(&opened, || {
+        match owner_rights::granted(&opened, || {
             file::rename(folder, name, staging.fd(), &aside, false)
         }) {
             // A folder of a lower layer of an overlay cannot be moved.
@@ -152,7 +152,7 @@ impl Way {
         }
         if let Err(error) = put() {
             file::rename(staging.fd(), &aside, folder, name, false)?;
-            ajar::close(opened.as_fd(), bits)?;
+            owner_rights::withdraw(opened.as_fd(), bits)?;
             return Err(error);
         }
         if let Err(error) = self.remove_below(staging.fd(), &aside, path) {

@@ -132,6 +132,19 @@ pub struct Listed {
     pub kind: Option<FileKind>,
 }
 
+impl Listed {
+    /// What it stands for in `folder`, which lists it; looked at where only that tells.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn kind_in(&self, folder: BorrowedFd<'_>) -> io::Result<FileKind> {
+        match self.kind {
+            Some(kind) => Ok(kind),
+            None => stat_at(Some(folder), &self.name, false).map(|facts| facts.kind),
+        }
+    }
+}
+
 /// The names in a folder, `.` and `..` left out, in the file system's order. After an error there are no more.
 #[derive(Debug)]
 pub struct Listing {
