@@ -14,6 +14,7 @@ folder of its logs (/var/spool/slurm/farline). See docs/guide/slurm.md.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import re
@@ -121,13 +122,13 @@ def copy(phase: str, script: Path, job: str) -> None:
                     extra_groups=groups if changes else None,
                 )  # fmt: skip
                 note_copy(running, child.pid)
-                if code := ended(child):
+                if code := ended(child, running):
                     raise StageError(f"stage_{phase}: {last_line(log)} (exit code {code})")
     finally:
         running.unlink(missing_ok=True)
 
 
-def ended(child: subprocess.Popen[bytes]) -> int:
+def ended(child: subprocess.Popen[bytes], running: Path) -> int:
     """The exit code of a copy, which ends with whoever waits for it: Slurm kills that, not this.
 
     Raises:
@@ -140,8 +141,7 @@ def ended(child: subprocess.Popen[bytes]) -> int:
             return child.wait(_LOOK_S)
         except subprocess.TimeoutExpired:
             if reader.poll(0):
-                os.killpg(child.pid, signal.SIGTERM)
-                child.wait()
+                end(running)
                 raise StageError("the job was cancelled") from None
 
 
@@ -171,11 +171,15 @@ def started(number: int) -> str:
 def teardown(job: str) -> None:
     """Ends what still runs; its logs stay until the next job of this number."""
     for running in STATE.glob(f"{job}.*.pid"):
-        # Slurm may have killed who waited for it. The second signal lets it stop at once.
-        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
-            if not is_there(running, number) or is_gone(running):
-                running.unlink(missing_ok=True)
-                break
+        end(running)
+
+
+def end(running: Path) -> None:
+    """Asks a copy to end, insists, kills it; the second signal lets it stop at once."""
+    for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
+        if not is_there(running, number) or is_gone(running):
+            break
+    running.unlink(missing_ok=True)
 
 
 def is_gone(running: Path) -> bool:
@@ -219,6 +223,16 @@ def last_line(log: Path) -> str:
     return re.sub(r"(farline://[^\s/#]+)/\S*", r"\1", last)
 
 
+def leave_group() -> None:
+    """Leaves the group of processes that Slurm kills: also a teardown, as a job is cancelled.
+
+    Slurm 22.05 flushes the scripts of a cancelled job while its teardown begins, and does not
+    call that again: what it had not done would stay undone.
+    """
+    with contextlib.suppress(PermissionError):
+        os.setsid()
+
+
 def main(words: list[str]) -> int:
     """Does what is asked for; one line says what went wrong."""
     try:
@@ -226,10 +240,12 @@ def main(words: list[str]) -> int:
             case ["check", script]:
                 directives(Path(script))
             case ["in" | "out" as phase, script, job]:
+                leave_group()
                 copy(phase, Path(script), job)
             case ["paths", script, file]:
                 paths(Path(script), Path(file))
             case ["teardown", job]:
+                leave_group()
                 teardown(job)
             case ["status"]:
                 print(status())

@@ -1,0 +1,83 @@
+"""The program behind burst_buffer.lua, where Slurm kills the group of processes that runs it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parents[3] / "integrations/slurm/farline_stage.py"
+
+COPY = """#!/bin/sh
+trap 'echo asked >> {folder}/said' TERM
+echo began >> {folder}/said
+while :; do sleep 0.05; done
+"""
+"""A copy that does not end when it is asked to."""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> dict[str, str]:
+    """The environment of a controller whose `scontrol` knows each job as ours."""
+    programs = {
+        "farline": COPY.format(folder=tmp_path),
+        "scontrol": f"#!/bin/sh\necho 'JobId=7 UserId=me({os.getuid()})'\n",
+    }
+    for name, text in programs.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "job.sh").write_text("#!/bin/sh\n#BB_LUA stage_in /one /two\n")
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    return {"PATH": path, "FARLINE_STAGE_STATE": str(tmp_path / "stages"), "SITE": str(tmp_path)}
+
+
+def began(site: dict[str, str]) -> tuple[subprocess.Popen[str], Path, int]:
+    """A stage-in as Slurm starts it, by a shell in a group of its own; where its copy is noted."""
+    folder = Path(site["SITE"])
+    slurm = subprocess.Popen(
+        ["sh", "-c", f"{sys.executable} {PROGRAM} in {folder}/job.sh 7; echo ended"],
+        env=site, stdout=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    running = folder / "stages/7.in.pid"
+    wait_until(lambda: running.exists() and (folder / "said").exists())
+    return slurm, running, int(running.read_text().split()[0])
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_a_copy_ends_though_slurm_kills_its_stager_and_no_teardown_comes(
+    site: dict[str, str],
+) -> None:
+    slurm, running, copy = began(site)
+    os.killpg(slurm.pid, signal.SIGKILL)
+    slurm.wait()
+    assert slurm.stdout is not None
+    slurm.stdout.close()  # the plug-in that read it was of the same group
+    wait_until(lambda: not Path(f"/proc/{copy}").exists() and not running.exists())
+    said = (Path(site["SITE"]) / "said").read_text().split()
+    assert said[:2] == ["began", "asked"], "asked before it is killed"
+
+
+def test_a_teardown_goes_on_when_its_group_is_killed(site: dict[str, str]) -> None:
+    slurm, running, copy = began(site)
+    said = Path(site["SITE"]) / "said"
+    teardown = subprocess.Popen(
+        ["sh", "-c", f"{sys.executable} {PROGRAM} teardown 7; echo ended"],
+        env=site, start_new_session=True,
+    )  # fmt: skip
+    wait_until(lambda: "asked" in said.read_text())
+    os.killpg(teardown.pid, signal.SIGKILL)
+    teardown.wait()
+    wait_until(lambda: not Path(f"/proc/{copy}").exists() and not running.exists())
+    assert "exit code -9" in slurm.communicate()[0]
