@@ -31,6 +31,7 @@ mod root;
 pub mod sink;
 pub mod source;
 mod storage_load;
+mod xattrs;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -99,6 +100,8 @@ pub struct EndSetup {
     /// Whether the other end knows of further names that come by themselves where their file could not be copied
     /// ([`message::Feedback::Apart`]).
     pub takes_names_apart: bool,
+    /// Whether the other end knows of extended attributes of the destination folder itself ([`message::Catalogue::TopXattrs`]).
+    pub takes_top_xattrs: bool,
     /// What content is proved with, as both ends understand it; `None` where nothing is hashed.
     pub sum: Option<SumKind>,
     /// Whether sources may be patterns: those that another host names; on this one its shell has expanded them.

@@ -449,3 +449,39 @@ fn with_attributes_new_names_have_those_of_the_source_and_inherit_none() {
         assert!(attributes_of(&to.path().join(name)).is_empty(), "{name}");
     }
 }
+
+#[test]
+fn a_new_destination_folder_has_the_attributes_of_the_source_folder_and_one_that_is_there_keeps_its_own() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    tree::put(from.path(), "in/file", &tree::content(100, 1));
+    let (access, default) = (b"system.posix_acl_access", b"system.posix_acl_default");
+    give(from.path(), b"user.project", b"north");
+    give(from.path(), access, &list_for(1111));
+    give(from.path(), default, &list_for(1112));
+    // What was not there when the list was set does not have it.
+    let spec = |name: &str| CopySpec {
+        xattrs: true,
+        ..spec(content_of(from.path()), to.path().join(name))
+    };
+    for name in ["new", "again"] {
+        copy(&spec("new"), 2, &Weather::fair()).outcome.unwrap();
+        let there = to.path().join("new");
+        assert_eq!(attributes_of(&there), attributes_of(from.path()), "{name}");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&there), mode(from.path()), "{name}");
+        for inside in ["in", "in/file"] {
+            assert!(attributes_of(&there.join(inside)).is_empty(), "{name} {inside}");
+        }
+    }
+    fs::create_dir(to.path().join("own")).unwrap();
+    give(&to.path().join("own"), default, &list_for(2222));
+    let before = attributes_of(&to.path().join("own"));
+    copy(&spec("own"), 2, &Weather::fair()).outcome.unwrap();
+    assert_eq!(attributes_of(&to.path().join("own")), before);
+    let without = CopySpec {
+        xattrs: false,
+        ..spec("without")
+    };
+    copy(&without, 2, &Weather::fair()).outcome.unwrap();
+    assert!(attributes_of(&to.path().join("without")).is_empty());
+}

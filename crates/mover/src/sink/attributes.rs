@@ -14,8 +14,9 @@ use super::place::Folders;
 use super::plan::Mode;
 use super::site::Destination;
 use super::words::in_words;
-use crate::message::{MOST_XATTR_BYTES, Xattr, takes_xattr};
+use crate::message::Xattr;
 use crate::root::split;
+use crate::xattrs::xattrs_of;
 
 /// Bits of a folder: its set-group and sticky bits give nobody rights.
 pub const FOLDER_BITS: u32 = 0o3777;
@@ -238,17 +239,4 @@ pub fn xattr_changes<'a>(file: BorrowedFd<'_>, wanted: &'a [Xattr]) -> io::Resul
             .map(|xattr| xattr.name.clone())
             .collect(),
     })
-}
-
-/// The attributes of `file` that copies take; none where the file system has no such thing.
-///
-/// # Errors
-/// The kernel's.
-pub fn xattrs_of(file: BorrowedFd<'_>) -> io::Result<Vec<Xattr>> {
-    let there = match file::get_xattrs(file, takes_xattr, MOST_XATTR_BYTES) {
-        Err(error) if file::is_lacking(&error) => Vec::new(),
-        there => there?,
-    };
-    let xattr = |(name, value)| Xattr { name, value };
-    Ok(there.into_iter().map(xattr).collect())
 }

@@ -164,6 +164,7 @@ impl<'a> Reading<'a> {
                     let _ = gate.destination.top.set(top);
                 }
             }
+            Heard::TopXattrs(xattrs) => self.top_xattrs(xattrs)?,
             Heard::Look(number, entry) => self.entry(number, entry)?,
             Heard::Owner(owner, is_first) => {
                 self.answerer.owner = gate.owners.resolve(&owner)?;
@@ -207,6 +208,25 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
+    /// Those of the destination folder itself, in which nothing is yet.
+    fn top_xattrs(&self, mut xattrs: Vec<Xattr>) -> Result<(), Failure> {
+        let destination = &self.gate.destination;
+        if destination.top.get().is_none() || !self.gate.spec().xattrs {
+            return Err(broken(
+                "attributes of the destination folder, which were not requested",
+            ));
+        }
+        if xattr_bytes(&xattrs) > MOST_XATTR_BYTES {
+            return Err(broken(
+                "the destination folder's attributes have more than 65536 bytes",
+            ));
+        }
+        self.drop_strange_xattrs(b".", &mut xattrs);
+        // The file list starts once.
+        let _ = destination.top_xattrs.set(xattrs);
+        Ok(())
+    }
+
     /// A name that does not come. It counts at this end too: whoever asked for the copy may be here.
     fn unannounced(&self, path: &[u8], kind: Kind, status: FileStatus, reason: &str) -> Result<(), Failure> {
         let gauges = &self.gate.gauges;
@@ -244,7 +264,7 @@ impl<'a> Reading<'a> {
             if gate.spec().delete.is_some() {
                 gate.names.seen().path(&said.path);
             }
-            self.drop_strange_xattrs(&mut said);
+            self.drop_strange_xattrs(&said.path, &mut said.xattrs);
             refusal = refused_facts(&said);
         }
         let mut taken = None;
@@ -284,9 +304,8 @@ impl<'a> Reading<'a> {
     }
 
     /// Attributes that another host may not set are left out.
-    fn drop_strange_xattrs(&self, said: &mut message::Entry) {
-        let path = &said.path;
-        said.xattrs.retain(|xattr| {
+    fn drop_strange_xattrs(&self, path: &[u8], xattrs: &mut Vec<Xattr>) {
+        xattrs.retain(|xattr| {
             let is_taken = message::takes_xattr(&xattr.name);
             if !is_taken {
                 let name = path_text::to_text(&xattr.name);
@@ -325,10 +344,14 @@ fn kind_of(kind: &EntryKind) -> Kind {
     }
 }
 
+fn xattr_bytes(xattrs: &[Xattr]) -> usize {
+    let length = |xattr: &Xattr| xattr.name.len() + xattr.value.len();
+    xattrs.iter().map(length).sum()
+}
+
 /// What besides the path another host may not say of a name.
 fn refused_facts(said: &message::Entry) -> Option<&'static str> {
-    let length = |xattr: &Xattr| xattr.name.len() + xattr.value.len();
-    if said.xattrs.iter().map(length).sum::<usize>() > MOST_XATTR_BYTES {
+    if xattr_bytes(&said.xattrs) > MOST_XATTR_BYTES {
         return Some("its extended attributes have more than 65536 bytes");
     }
     match &said.kind {

@@ -8,7 +8,7 @@ use farline_spec::{Attribute, Failure, FileStatus, SyncLevel};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::able::synced;
-use super::attributes::{xattr_changes, xattrs_of};
+use super::attributes::xattr_changes;
 use super::decide::Verdict;
 use super::entry::Entry;
 use super::finalizer::Finalizer;
@@ -17,6 +17,7 @@ use super::place::Folders;
 use super::plan::Mode;
 use crate::message::Wants;
 use crate::root::split;
+use crate::xattrs::xattrs_of;
 
 /// What a dry run said of the first name of a file.
 #[derive(Debug, Clone, Copy)]

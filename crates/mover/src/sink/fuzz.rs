@@ -82,6 +82,7 @@ pub fn play(destination: &Path, data: &[u8]) {
         counts_updates: true,
         heals_frames: true,
         takes_names_apart: true,
+        takes_top_xattrs: true,
         sum: None,
         expands_patterns: false,
         spec,

@@ -26,7 +26,7 @@ use super::plan::{Mode, Plan};
 use super::staging::{self, Staging, copy_key};
 use super::words::{POISONED, broken};
 use crate::Root;
-use crate::message::{Entry, Top};
+use crate::message::{Entry, Top, Xattr};
 use crate::reserved::is_staging;
 
 const FOLDER_MODE: u32 = 0o777;
@@ -162,6 +162,8 @@ pub struct Destination {
     site: OnceLock<Site>,
     /// What the destination folder itself should be like, if there is such a thing.
     pub top: OnceLock<Top>,
+    /// Extended attributes that it should have, where they are copied.
+    pub top_xattrs: OnceLock<Vec<Xattr>>,
     /// To whom the destination folder itself is to belong.
     pub top_owner: OnceLock<Belongs>,
     /// What could not be kept.
@@ -183,6 +185,7 @@ impl Destination {
             outlook: Mutex::new(outlook),
             site: OnceLock::new(),
             top: OnceLock::new(),
+            top_xattrs: OnceLock::new(),
             top_owner: OnceLock::new(),
             losses: Losses::default(),
         }
@@ -411,18 +414,30 @@ impl Destination {
         };
         let flags = OpenFlags::READ | OpenFlags::FOLDER | OpenFlags::NO_FOLLOW;
         let folder = file::open_beneath(parent, &vacancy.name, flags, 0).map_err(explain)?;
-        let top = self.top.get().filter(|_| is_new && self.plan.spec.modes);
-        if top.is_some() && self.plan.spec.xattrs {
-            // What it inherits is not the source's.
-            xattr_changes(folder.as_fd(), &[])
-                .and_then(|changes| changes.apply(self, folder.as_fd()))
-                .map_err(explain)?;
+        if is_new {
+            self.give_top_xattrs(folder.as_fd()).map_err(explain)?;
         }
+        let top = self.top.get().filter(|_| is_new && self.plan.spec.modes);
         let mut site = self.site_of(folder, None, true)?;
         site.is_new = is_new;
         match top {
             Some(top) => self.noted(site, top.mode & FOLDER_MODE),
             None => Ok(site),
+        }
+    }
+
+    /// Gives a destination folder that was just made the source's extended attributes, where they are copied: what it inherits is
+    /// not the source's.
+    fn give_top_xattrs(&self, folder: BorrowedFd<'_>) -> io::Result<()> {
+        if self.top.get().is_none() || !self.plan.spec.xattrs {
+            return Ok(());
+        }
+        let wanted = self.top_xattrs.get().map_or(&[][..], Vec::as_slice);
+        xattr_changes(folder, wanted)?.apply(self, folder)?;
+        // An access control list may close it for its owner, who is to make names in it.
+        match file::stat_fd(folder)?.mode {
+            mode if mode & OWNER == OWNER => Ok(()),
+            mode => file::set_mode(folder, mode & FOLDER_MODE | OWNER),
         }
     }
 

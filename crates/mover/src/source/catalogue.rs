@@ -18,7 +18,7 @@ use super::owners::Owners;
 use super::run::Run;
 use super::sending::Sending;
 use crate::frame::{Frame, FrameKind, Header};
-use crate::message::{self, Catalogue, MESSAGE_FRAME_BYTES, Top};
+use crate::message::{self, Catalogue, MESSAGE_FRAME_BYTES, Top, Xattr};
 use crate::path_text::Shown;
 use crate::{Gauges, Outlet};
 
@@ -40,6 +40,8 @@ pub(super) struct Opening {
     pub(super) chunk_bytes: u64,
     /// What is known of the folder that is the source, where that is what the destination folder should be like.
     pub(super) top: Option<FileFacts>,
+    /// Its extended attributes, where the other end is to hear them.
+    pub(super) top_xattrs: Option<Vec<Xattr>>,
     /// Whether the other end is to say which files it has whole.
     pub(super) asks_whole: bool,
     /// What is read of a file is what it has.
@@ -114,6 +116,9 @@ impl<'a> Announcer<'a> {
             top: opening.top.map(likeness),
             asks_whole: opening.asks_whole,
         })?;
+        if let Some(xattrs) = &opening.top_xattrs {
+            self.add(&Catalogue::TopXattrs(xattrs.clone()))?;
+        }
         if let Some(owner) = opening.top.and_then(|top| self.owners.next(&top)) {
             self.add(&Catalogue::Owner(owner))?;
         }

@@ -14,8 +14,8 @@ use super::run::Run;
 use super::settle::Trouble;
 use super::steady::{self, NO_FILE};
 use crate::Gauges;
-use crate::message::{MOST_XATTR_BYTES, Xattr, takes_xattr};
 use crate::sum::{Hasher, Sum};
+use crate::xattrs::xattrs_of;
 
 /// Bytes read at a time where a file is hashed before it is sent.
 const HASH_BYTES: usize = 1 << 20;
@@ -117,17 +117,12 @@ impl Inspector {
             steady::look(found, opened.as_fd())?;
         }
         if wants_xattrs {
-            let read = file::get_xattrs(opened.as_fd(), takes_xattr, MOST_XATTR_BYTES);
-            let read = read.map_err(|error| match error.kind() {
+            found.xattrs = xattrs_of(opened.as_fd()).map_err(|error| match error.kind() {
                 io::ErrorKind::FileTooLarge => {
                     Trouble::Beyond("has more than 65536 bytes of extended attributes".to_owned())
                 }
                 _ => Trouble::Kernel(error),
             })?;
-            found.xattrs = read
-                .into_iter()
-                .map(|(name, value)| Xattr { name, value })
-                .collect();
         }
         if wants_hash {
             let content = match &found.held {

@@ -1,5 +1,6 @@
 //! How a sending end begins: the sources looked at, the engine chosen, its threads made.
 
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,8 +32,10 @@ use super::stream::Streams;
 use super::walk::{BATCHES_AHEAD, Ground, List, THREADS, Walk};
 use super::{Inner, SendEnd};
 use crate::engine::{self, Device};
+use crate::message::Xattr;
 use crate::receipt::Receipt;
 use crate::request::Request;
+use crate::xattrs::xattrs_of;
 use crate::{EndSetup, Root, path_text};
 
 /// Begins a sending end.
@@ -151,6 +154,11 @@ fn build(
     let filters = Filters::new(&setup.spec.filters)?;
     let receipt = Receipt::open(setup.receipt.as_deref())?;
     let (config, top) = (config(&setup, &sizes), top(&setup.spec, &origins));
+    let takes_top_xattrs = top.is_some() && setup.spec.xattrs && setup.takes_top_xattrs;
+    let top_xattrs = match takes_top_xattrs {
+        true => Some(top_xattrs(&setup.root, &origins[0])?),
+        false => None,
+    };
     let spec = Arc::new(std::mem::take(&mut setup.spec));
     let sources = Arc::new(Sources::new(
         std::mem::replace(&mut setup.root, Root::own()),
@@ -170,6 +178,7 @@ fn build(
         spec: Arc::clone(&spec),
         chunk_bytes: reading.chunk_bytes,
         top,
+        top_xattrs,
         asks_whole: reading.straight.is_some(),
         reads_files: reading.choice.reads_files(),
         has_several: sources.count() > 1,
@@ -264,6 +273,20 @@ fn top(spec: &CopySpec, origins: &[Origin]) -> Option<FileFacts> {
     };
     let facts = file::stat_fd(origin.folder()).ok()?;
     origin.top().is_none().then_some(facts)
+}
+
+/// Extended attributes of the folder that is the source. Where it cannot be opened it is named when it is walked.
+fn top_xattrs(root: &Root, origin: &Origin) -> Result<Vec<Xattr>, Failure> {
+    let Ok(opened) = origin.open_at(root, b"", OpenFlags::READ | OpenFlags::FOLDER, false) else {
+        return Ok(Vec::new());
+    };
+    xattrs_of(opened.as_fd()).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => {
+            let line = "the source folder itself has more than 65536 bytes of extended attributes";
+            Failure::new(FailureKind::Limit, line)
+        }
+        _ => Failure::system("extended attributes of the source folder itself", &error),
+    })
 }
 
 /// The device of the first source; of the folder it is in, if it cannot be read itself.

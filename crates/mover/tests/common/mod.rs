@@ -209,6 +209,7 @@ pub fn setup(spec: &CopySpec, streams: u16, receipt: Option<&Path>) -> EndSetup 
         counts_updates: true,
         heals_frames: true,
         takes_names_apart: true,
+        takes_top_xattrs: true,
         sum: spec.sum(),
         expands_patterns: false,
         receipt: receipt.map(Path::to_path_buf),

@@ -299,7 +299,7 @@ impl Taker {
                 self.finish(state);
             }
             Catalogue::Unannounced { path, status, .. } => state.unannounced.push((path, status)),
-            Catalogue::Owner(_) => {}
+            Catalogue::Owner(_) | Catalogue::TopXattrs(_) => {}
             Catalogue::AllAnnounced => {
                 assert!(!std::mem::replace(&mut state.all_announced, true), "said once");
             }

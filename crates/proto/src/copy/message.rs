@@ -207,6 +207,9 @@ pub enum Catalogue {
     /// Whose the entries that follow are, up to the next such word; where the spec asks for owners or groups. The first before any
     /// entry is about the folder whose content is the source, if there is one.
     Owner(Owner),
+    /// Extended attributes of the folder whose content is the source, where the spec asks for them; before any entry, and from
+    /// version 7 of the control protocol on.
+    TopXattrs(Vec<Xattr>),
 }
 
 /// A part of a file ([`is_part`]) that the receiving end has on disk and proved before.

@@ -23,7 +23,7 @@ use crate::copy::{CopyPlan, origin};
 use crate::machine::{ClientAction, ClientEvent, ClientMachine, ClientPlan, ClientState, Timing};
 use crate::message::{
     ADJUSTS, COUNTS_UPDATES, ClientMessage, ClientProfile, FarStages, HEALS_FRAMES, KNOWS_SUMS, Listeners,
-    ServerMessage, SessionId, TAKES_NAMES_APART,
+    ServerMessage, SessionId, TAKES_NAMES_APART, TAKES_TOP_XATTRS,
 };
 use crate::run::{RunEvent, RunOutcome};
 use crate::run_controller::{Bounds, RunController, check_rows, payload_bytes};
@@ -401,6 +401,7 @@ impl<'a> Driver<'a> {
             counts_updates: self.machine.version() >= COUNTS_UPDATES,
             heals_frames: self.machine.version() >= HEALS_FRAMES,
             takes_names_apart: self.machine.version() >= TAKES_NAMES_APART,
+            takes_top_xattrs: self.machine.version() >= TAKES_TOP_XATTRS,
             adjusts: self.machine.version() >= ADJUSTS,
             knows_sums: self.machine.version() >= KNOWS_SUMS,
             receipt: self.receipt.take(),

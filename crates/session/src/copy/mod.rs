@@ -69,6 +69,8 @@ pub struct CopyPlan {
     pub heals_frames: bool,
     /// Whether both ends know of further names that come by themselves where their file could not be copied.
     pub takes_names_apart: bool,
+    /// Whether both ends know of extended attributes of the destination folder itself.
+    pub takes_top_xattrs: bool,
     /// Whether its streams may come and go.
     pub adjusts: bool,
     /// Whether both ends know of other sums than BLAKE3.
@@ -144,6 +146,7 @@ impl Copying {
             counts_updates: plan.counts_updates,
             heals_frames,
             takes_names_apart: plan.takes_names_apart,
+            takes_top_xattrs: plan.takes_top_xattrs,
             sum,
             expands_patterns: matches!(end, streams::End::Server),
             receipt: plan.receipt,

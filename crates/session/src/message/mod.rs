@@ -54,7 +54,7 @@ pub use adjust::{Adjust, Adjusted, FarStages};
 pub use profile::{ProfilePart, ServerProfile};
 
 /// Versions of the control protocol that this build speaks.
-pub const VERSIONS: VersionRange = VersionRange { min: 1, max: 6 };
+pub const VERSIONS: VersionRange = VersionRange { min: 1, max: 7 };
 /// First version in which the receiving end of a copy tells names whose attributes alone it updates.
 pub const COUNTS_UPDATES: u32 = 2;
 /// First version in which the receiving end of a copy asks again for sealed frames that do not open.
@@ -73,6 +73,9 @@ pub const KNOWS_NAMES: u32 = 5;
 
 /// First version in which one control connection can carry several sessions, each after the one before it.
 pub const KEEPS: u32 = 6;
+
+/// First version in which the receiving end of a copy hears of extended attributes of the folder whose content is the source.
+pub const TAKES_TOP_XATTRS: u32 = 7;
 
 /// Longest line taken over from a peer, in bytes.
 const MAX_LINE_BYTES: usize = 1024;

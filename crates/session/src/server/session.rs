@@ -24,7 +24,8 @@ use crate::facts::{OwnHost, version_info};
 use crate::machine::{ServerAction, ServerEvent, ServerMachine, ServerPlan, Timing};
 use crate::message::{
     ADJUSTS, COUNTS_UPDATES, ClientMessage, HEALS_FRAMES, Handshake, KNOWS_NAMES, KNOWS_SUMS,
-    ListenerAddress, Listeners, ServerMessage, ServerProfile, SessionId, TAKES_NAMES_APART, Task, VERSIONS,
+    ListenerAddress, Listeners, ServerMessage, ServerProfile, SessionId, TAKES_NAMES_APART, TAKES_TOP_XATTRS,
+    Task, VERSIONS,
 };
 use crate::run::{OwnStages, RunEvent, RunOutcome, RunTurn};
 use crate::run_controller::RunController;
@@ -442,6 +443,7 @@ impl<'a> Session<'a> {
             counts_updates: version >= COUNTS_UPDATES,
             heals_frames: version >= HEALS_FRAMES,
             takes_names_apart: version >= TAKES_NAMES_APART,
+            takes_top_xattrs: version >= TAKES_TOP_XATTRS,
             adjusts: version >= ADJUSTS,
             knows_sums: version >= KNOWS_SUMS,
             receipt: None,

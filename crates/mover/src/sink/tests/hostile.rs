@@ -105,6 +105,10 @@ fn a_catalogue_that_makes_no_sense_ends_the_copy() {
         ("lost unknown", Box::new(move |session| session.say(&lost))),
         ("another count", Box::new(move |session| session.say(&end))),
         ("begin twice", Box::new(move |session| session.say(&begin))),
+        (
+            "attributes of a destination folder that is no source's",
+            Box::new(|session| session.say(&Catalogue::TopXattrs(Vec::new()))),
+        ),
         ("copied unannounced", unannounced(FileStatus::Copied, 1)),
         (
             "a long name",

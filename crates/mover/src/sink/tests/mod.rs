@@ -178,6 +178,7 @@ pub fn setup_of(spec: &CopySpec) -> EndSetup {
         counts_updates: true,
         heals_frames: true,
         takes_names_apart: true,
+        takes_top_xattrs: true,
         sum: spec.sum(),
         expands_patterns: false,
         is_own_request: true,

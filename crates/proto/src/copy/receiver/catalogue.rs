@@ -74,6 +74,10 @@ impl<T: Clone> CopyReceiver<T> {
             }
             Catalogue::Unannounced { .. } => Ok(Heard::Unannounced(said)),
             Catalogue::Owner(owner) => Ok(Heard::Owner(owner, self.next == 0)),
+            Catalogue::TopXattrs(_) if self.next > 0 => {
+                Err(broken("attributes of the destination folder came after an entry"))
+            }
+            Catalogue::TopXattrs(xattrs) => Ok(Heard::TopXattrs(xattrs)),
             Catalogue::AllAnnounced => Ok(Heard::AllAnnounced),
             Catalogue::End { entries, whole } => self.end(End { entries, whole }),
             Catalogue::Begin { .. } => Ok(Heard::Nothing),

@@ -92,6 +92,8 @@ pub enum Heard<T> {
     Begin(Option<Top>),
     /// The destination is to be looked at for the entry of this number; then [`CopyReceiver::looked`].
     Look(u64, super::message::Entry),
+    /// The extended attributes that the destination folder itself should have.
+    TopXattrs(Vec<super::message::Xattr>),
     /// Whose the entries that follow are; whether it is said before all entries.
     Owner(Owner, bool),
     /// A name of the sources that does not come.

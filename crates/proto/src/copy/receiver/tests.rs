@@ -62,6 +62,21 @@ fn file(machine: &mut CopyReceiver<u64>, bytes: u64) -> u64 {
     number
 }
 
+#[test]
+fn attributes_of_the_destination_folder_come_before_all_entries() {
+    let mut machine = begun(config());
+    let attributes = || Catalogue::TopXattrs(Vec::new());
+    assert!(matches!(
+        machine.handle_message(attributes()),
+        Ok(Heard::TopXattrs(_))
+    ));
+    file(&mut machine, 1);
+    assert_eq!(
+        machine.handle_message(attributes()).unwrap_err().kind,
+        FailureKind::Protocol
+    );
+}
+
 fn further_name(machine: &mut CopyReceiver<u64>, of: u64) -> u64 {
     let Ok(Heard::Look(number, _)) = machine.handle_message(entry()) else {
         panic!("an entry is to be looked at");

@@ -55,6 +55,11 @@ campaign spare TCP's and TLS's round trips so. Between two sessions a client has
 connections are kept at once: of more, and of a server that stops, the connection is closed, and the client connects again. A copy,
 which does not wait for TPG_DONE, a session about names, and one to which the server connected are the last on their connection.
 
+## Attributes of the destination folder
+
+From version 7 on a copy of what is in a folder, with `--xattrs`, says the folder's own extended attributes and access control
+lists before any entry (`Catalogue::TopXattrs`). A receiving end that makes the destination folder sets them.
+
 ## Names
 
 From version 5 on the task of a HANDSHAKE may be `names`: no run, but requests about names below the folder of the ticket. The
