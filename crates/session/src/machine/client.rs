@@ -231,8 +231,8 @@ impl ClientMachine {
             return;
         }
         let line = format!(
-            "the server closed the control channel early (session state {})",
-            self.state.stage()
+            "the server closed the control connection {}: its program has ended, or something between cut the connection",
+            self.state.moment()
         );
         let failure = self
             .failure

@@ -86,6 +86,19 @@ impl ClientState {
         )
     }
 
+    /// When something happens in it, for people.
+    pub const fn moment(self) -> &'static str {
+        match self {
+            Self::Greeting => "before it said a word",
+            Self::Handshaking => "before it answered what was asked for",
+            Self::CreatingStreams | Self::OpeningStreams => "while data streams were being opened",
+            Self::Starting | Self::Running => "while data were under way",
+            Self::Ending | Self::Draining | Self::Collecting => "while the run was ending",
+            Self::Exchanging | Self::Finishing | Self::Done => "before it gave its results",
+            Self::Failing | Self::Failed => "after the run had failed",
+        }
+    }
+
     /// The state of Yun et al. 2015 that it belongs to.
     pub const fn stage(self) -> &'static str {
         match self {

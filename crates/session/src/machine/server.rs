@@ -354,7 +354,7 @@ impl ServerMachine {
             return;
         }
         let line = format!(
-            "the client closed the control channel early (session state {})",
+            "the client closed the control connection before the session was over (its state: {})",
             self.state.name()
         );
         let failure = self
