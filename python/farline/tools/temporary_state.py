@@ -6,12 +6,18 @@ take: it signs with a secret of its own.
 
 from __future__ import annotations
 
+import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from farline.errors import SystemFailure
+
+_PREFIX = "farline-server-"
+_YOUNG_S = 60.0
+"""A folder younger than this may not be locked yet by who made it."""
 
 TICKET_S = 7 * 86_400.0
 """Such a ticket dies with its server; this bounds it where the server lives on for long."""
@@ -21,6 +27,8 @@ TICKET_S = 7 * 86_400.0
 def temporary_state() -> Iterator[Path]:
     """A folder that only this user may enter, removed at the end of the block.
 
+    Those that killed processes left go as well.
+
     Raises:
         SystemFailure: when there is no room for it.
     """
@@ -29,15 +37,47 @@ def temporary_state() -> Iterator[Path]:
     place = Path(run_time) if run_time and os.access(run_time, os.W_OK | os.X_OK) else None
     place = place or Path(os.environ.get("TMPDIR") or "/tmp")
     # Not by tempfile, whose import takes longer than a small copy's first bytes.
-    folder = place / f"farline-server-{os.getpid()}-{os.urandom(8).hex()}"
+    folder = place / f"{_PREFIX}{os.getpid()}-{os.urandom(8).hex()}"
     try:
         folder.mkdir(mode=0o700)
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise SystemFailure(f"{folder}: {error.strerror}") from None
+    with suppress(OSError):  # a file system without locks: there nobody else gets one either
+        fcntl.flock(lock, fcntl.LOCK_EX)
     try:
         yield folder
     finally:
         remove_folder(folder)
+        os.close(lock)
+        remove_abandoned(place)
+
+
+def remove_abandoned(place: Path) -> None:
+    """Removes this user's folders in `place` whose processes have ended without doing so.
+
+    The process must be gone, by its number, and have locked nothing: containers that share
+    `place` do not see each other's processes, and a number may be used again.
+    """
+    with suppress(OSError), os.scandir(place) as entries:
+        for entry in entries:
+            if entry.name.startswith(_PREFIX):
+                with suppress(OSError):
+                    _remove_if_abandoned(Path(entry.path))
+
+
+def _remove_if_abandoned(folder: Path) -> None:
+    facts = folder.lstat()
+    process = folder.name.removeprefix(_PREFIX).partition("-")[0]
+    is_ours = facts.st_uid == os.geteuid() and process.isdecimal()
+    if not is_ours or time.time() - facts.st_mtime < _YOUNG_S or Path("/proc", process).exists():
+        return
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        remove_folder(folder)
+    finally:
+        os.close(opened)
 
 
 def remove_folder(folder: Path) -> None:

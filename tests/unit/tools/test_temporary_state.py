@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +22,46 @@ def test_a_folder_for_its_owner_alone_is_gone_afterwards(
         assert folder.parent == tmp_path and folder.stat().st_mode & 0o777 == 0o700
         (folder / "key").write_text("secret")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_process_left_goes_and_what_others_use_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    program = (
+        "import os, signal\n"
+        "from farline.tools.temporary_state import temporary_state\n"
+        "with temporary_state() as folder:\n"
+        "    (folder / 'ticket.key').write_text('secret')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
+    (left,) = tmp_path.iterdir()
+    process = left.name.split("-")[2]
+    locked = tmp_path / f"farline-server-{process}-locked"
+    living = tmp_path / f"farline-server-{os.getppid()}-living"
+    other = tmp_path / "farline-server-notes"
+    elsewhere = tmp_path / "elsewhere"
+    for folder in (locked, living, other, elsewhere):
+        folder.mkdir()
+        (folder / "file").write_text("x")
+    link = tmp_path / f"farline-server-{process}-link"
+    link.symlink_to(elsewhere)
+    young = tmp_path / f"farline-server-{process}-young"
+    young.mkdir()
+    long_ago = time.time() - 3600
+    for folder in (left, locked, living, other, elsewhere):
+        os.utime(folder, (long_ago, long_ago))
+    os.utime(link, (long_ago, long_ago), follow_symlinks=False)
+    holds = os.open(locked, os.O_RDONLY)
+    try:
+        fcntl.flock(holds, fcntl.LOCK_EX)
+        with temporary_state():
+            pass
+    finally:
+        os.close(holds)
+    assert set(tmp_path.iterdir()) == {locked, living, other, elsewhere, link, young}
+    assert (elsewhere / "file").read_text() == "x"
 
 
 def test_a_folder_is_removed_with_all_below_and_nothing_beside(tmp_path: Path) -> None:
