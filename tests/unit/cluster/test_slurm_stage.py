@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ while :; do sleep 0.05; done
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> dict[str, str]:
+def site(tmp_path: Path) -> Iterator[dict[str, str]]:
     """The environment of a controller whose `scontrol` knows each job as ours."""
     programs = {
         "farline": COPY.format(folder=tmp_path),
@@ -34,7 +34,9 @@ def site(tmp_path: Path) -> dict[str, str]:
         (tmp_path / name).chmod(0o755)
     (tmp_path / "job.sh").write_text("#!/bin/sh\n#BB_LUA stage_in /one /two\n")
     path = f"{tmp_path}:{os.environ['PATH']}"
-    return {"PATH": path, "FARLINE_STAGE_STATE": str(tmp_path / "stages"), "SITE": str(tmp_path)}
+    yield {"PATH": path, "FARLINE_STAGE_STATE": str(tmp_path / "stages"), "SITE": str(tmp_path)}
+    for running in tmp_path.glob("stages/*.pid"):  # where a test has failed
+        os.killpg(int(running.read_text().split()[0]), signal.SIGKILL)
 
 
 def began(site: dict[str, str]) -> tuple[subprocess.Popen[str], Path, int]:
