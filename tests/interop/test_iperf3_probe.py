@@ -96,7 +96,8 @@ def test_a_run_has_our_samples_and_the_servers_counts(name: str, port: int) -> N
     sent, received = (sum(s["bytes"] for s in streams) for streams in by_role)
     assert received > 0 and sent >= received
     if name == "tcp bytes":
-        assert sent == received == spec["total_bytes"]
+        # Its server reads no more once it hears of the end: its buffers then do not count.
+        assert sent == spec["total_bytes"]
     if "rate_bps" in spec and ways == 1:
         wanted = spec["rate_bps"] * spec.get("streams", 1)
         sender = by_role[0]
