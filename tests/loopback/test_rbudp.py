@@ -57,9 +57,11 @@ def test_every_direction_with_one_stream_and_several(
     ways = 2 if direction == "bidirectional" else 1
     assert moved(record) == {ways * 16 << 20}
     assert len(streams_of(record, 0)) == streams * ways
+    # Streams take what is left: one that began late may have found nothing.
     for stream in record["streams"]:
-        assert stream["whole_blasts"] == len(stream["blasts"]) > 0
-        assert sum(blast["bytes"] for blast in stream["blasts"]) == stream["bytes"]
+        blasts = stream.get("blasts", [])
+        assert stream.get("whole_blasts", 0) == len(blasts)
+        assert sum(blast["bytes"] for blast in blasts) == stream["bytes"]
     for way in ("forward", "reverse"):
         throughput = record["summary"][way]
         assert (throughput is not None) == (direction in (way, "bidirectional"))
