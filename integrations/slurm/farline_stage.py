@@ -8,7 +8,7 @@
     farline_stage.py status                 how far the copies are that run now
 
 It runs on the controller's host as Slurm's user, which must be root if jobs are of other users. It
-needs Python and `scontrol`; `FARLINE` may name the command of farline, `FARLINE_STAGE_STATE` the
+needs Python and `squeue`; `FARLINE` may name the command of farline, `FARLINE_STAGE_STATE` the
 folder of its logs (/var/spool/slurm/farline). See docs/guide/slurm.md.
 """
 
@@ -85,14 +85,16 @@ def owner(job: str) -> pwd.struct_passwd:
     Raises:
         StageError: when Slurm or the system does not know them.
     """
-    asked = ["scontrol", "-o", "show", "job", job]
+    # Not from what scontrol shows: the name that users give a job stands there before its owner.
+    asked = ["squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%U"]
     said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
-    if (match := re.search(r"\bUserId=\S*\((\d+)\)", said)) is None:
-        raise StageError(f"job {job}: its owner is not known to scontrol")
+    numbers = set(said.split())
+    if len(numbers) != 1 or not (number := numbers.pop()).isdecimal():
+        raise StageError(f"job {job}: its owner is not known to squeue")
     try:
-        return pwd.getpwuid(int(match[1]))
+        return pwd.getpwuid(int(number))
     except KeyError:
-        raise StageError(f"job {job}: user {match[1]} is not known on this host") from None
+        raise StageError(f"job {job}: user {number} is not known on this host") from None
 
 
 def copy(phase: str, script: Path, job: str) -> None:

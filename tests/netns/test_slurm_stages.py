@@ -37,14 +37,14 @@ class Site:
     cluster: SlurmCluster
     folder: Path
 
-    def submit(self, text: str) -> subprocess.CompletedProcess[str]:
+    def submit(self, text: str, *options: str) -> subprocess.CompletedProcess[str]:
         """`sbatch` of a script by nobody."""
         script = self.folder / "job.sh"
         script.write_text(f"#!/bin/sh\n{text}")
         script.chmod(0o755)
         words = ["env", f"SLURM_CONF={self.cluster.folder}/slurm.conf", "setpriv"]
         words += [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "sbatch"]
-        words += ["--parsable", "-o", str(self.folder / "job.out"), str(script)]
+        words += ["--parsable", "-o", str(self.folder / "job.out"), *options, str(script)]
         return self.cluster.head.run(words, timeout=30)
 
     def state(self, job: str) -> str:
@@ -162,3 +162,15 @@ def test_a_cancelled_job_takes_its_copy_with_it(site: Site) -> None:
         assert time.monotonic() < until, site.cluster.logs()
         time.sleep(0.1)
     assert "no copies run" in site.cluster.asked("scontrol", "show", "bbstat")
+
+
+def test_the_name_of_a_job_makes_nobody_else_its_owner(site: Site) -> None:
+    source = site.folder / "source"
+    source.write_bytes(b"of nobody")
+    for number, name in enumerate(("UserId=root(0)", "a UserId=root(0) b")):
+        staged = site.folder / f"staged-{number}"
+        line = f"#BB_LUA stage_in --no-store {source} {staged}/"
+        done = site.submit(f"{line}\ntrue\n", "-J", name)
+        assert done.returncode == 0, done.stderr
+        site.wait(done.stdout.strip(), "JobState=COMPLETED")
+        assert (staged / "source").stat().st_uid == NOBODY, name

@@ -24,10 +24,10 @@ while :; do sleep 0.05; done
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The environment of a controller whose `scontrol` knows each job as ours."""
+    """The environment of a controller whose `squeue` knows each job as ours."""
     programs = {
         "farline": COPY.format(folder=tmp_path),
-        "scontrol": f"#!/bin/sh\necho 'JobId=7 UserId=me({os.getuid()})'\n",
+        "squeue": f"#!/bin/sh\necho {os.getuid()}\n",
     }
     for name, text in programs.items():
         (tmp_path / name).write_text(text)
