@@ -176,7 +176,11 @@ def _stream_figures(document: Document, stream: Document, *, is_server: bool) ->
     received, sent = part(stream, "receiver"), part(stream, "sender")
     if is_server and not number(received.get("bytes")):
         received = {}
-    return _figures(received or sent, arrived=1.0)
+    if not received:
+        return _figures(sent, arrived=1.0)
+    # "seconds" of a stream's receiver are the sender's; the receiver's own end with it.
+    own = {name: value for name, value in received.items() if name != "seconds"}
+    return _figures(own if _seconds(own) else received, arrived=1.0)
 
 
 def _by_intervals(document: Document, udp: Document) -> int | None:

@@ -137,6 +137,18 @@ def test_both_directions_of_iperf3_are_a_transfer_each(tmp_path: Path, shape: st
     assert (back["bytes"], back["to_host"], back["rtt_ms"]) == (495_000_000, "192.0.2.1", None)
 
 
+def test_the_rate_of_a_direction_of_iperf3_is_over_its_receivers_seconds(tmp_path: Path) -> None:
+    # As 3.12 writes it: "seconds" of a stream's receiver are the sender's.
+    document = json.loads(text_of("iperf3-bidir.json"))
+    for stream in document["end"]["streams"]:
+        stream["receiver"].update(start=0, end=stream["sender"]["seconds"] * 1.25)
+    rows, _ = given(tmp_path, json.dumps(document), "iperf3")
+    for row, stream in zip(rows, document["end"]["streams"], strict=True):
+        assert row["duration_s"] == pytest.approx(stream["receiver"]["end"])
+        rate = stream["receiver"]["bytes"] * 8 / stream["receiver"]["end"]
+        assert row["rate_bps"] == pytest.approx(rate)
+
+
 def test_an_iperf3_error_is_a_failed_transfer_and_no_rate() -> None:
     row = only(sample("iperf3-error.json")[0])
     assert (row["complete"], row["rate_bps"]) == (False, None)
