@@ -34,11 +34,15 @@ class Taken:
 
 @dataclass(frozen=True)
 class Refused:
-    """A log that was not taken in, and why; `tally` where it could be read at all."""
+    """A log that was not taken in, and why; `tally` where it could be read at all.
+
+    `exit_code` says whose fault it was, the log's or this machine's.
+    """
 
     path: Path
     why: str
     tally: Tally | None = None
+    exit_code: int = UsageError.exit_code
 
 
 def ingest(
@@ -83,7 +87,7 @@ def _take(
             for _ in log.batches():
                 pass
     except FarlineError as error:
-        return Refused(path, error.message, log.tally if log is not None else None)
+        return Refused(path, error.message, log.tally if log is not None else None, error.exit_code)
     there = done.look.outcome == "same"
     tally = None if there and on_malformed is None else log.tally
     return Taken(path, done.log, done.look.outcome, tally, done.look.beside)

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from farline.analysis.sources import with_progress
 from farline.cli.analyze.progress import progress
 from farline.cli.group import cli, run
+from farline.errors import SystemFailure
 from farline.store import Store
 from tests.unit.cli.analyze_sample import MAP, gridftp_line, gridftp_lines, write_sample
 
@@ -115,6 +116,17 @@ def test_nothing_taken_in_is_exit_code_1_and_leaves_the_store_empty(
     (refused,) = json.loads(capsys.readouterr().out)["refused"]
     assert refused["path"] == "notes.txt" and "unknown log format" in refused["why"]
     assert Store().transfer_logs() == ()
+
+
+def test_a_store_that_cannot_be_written_is_this_machines_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise SystemFailure("writing transfers: No space left on device")
+
+    monkeypatch.setattr(Store, "append_transfers", full)
+    Path("notes.txt").write_text("nothing of any kind\n")
+    assert run(["analyze", "ingest", "notes.txt", "gridftp.log"]) == 2
 
 
 def test_a_log_without_any_transfer_is_not_kept() -> None:

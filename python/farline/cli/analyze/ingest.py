@@ -75,7 +75,8 @@ def exit_code(outcome: Sequence[Taken | Refused]) -> int:
 
     taken = [one for one in outcome if isinstance(one, Taken)]
     if not taken:
-        return UsageError.exit_code
+        codes = [one.exit_code for one in outcome if not isinstance(one, Taken)]
+        return max(codes, default=UsageError.exit_code)
     whole = len(taken) == len(outcome) and not any(
         one.kept.counts.get("malformed") for one in taken
     )
