@@ -81,8 +81,11 @@ def detect(path: str | Path) -> str:
             where its output says too little.
         SystemFailure: when the file cannot be read.
     """
-    start = Reading(Path(path), Tally()).start(SAMPLE_CHARACTERS)
+    reading = Reading(Path(path), Tally())
+    start = reading.start(SAMPLE_CHARACTERS)
     if not start.strip():
+        if reading.damage is not None:
+            raise SpecError(f"{path}: {reading.damage}")
         raise SpecError(f"{path}: the file is empty, so its format is unknown; {_choice()}")
     for one in formats().values():
         if one.detect(start):

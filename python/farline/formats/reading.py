@@ -9,12 +9,13 @@ came out until there, and a malformed record. What journalctl puts before each l
 from __future__ import annotations
 
 import codecs
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from farline.errors import SystemFailure
+from farline.errors import SystemFailure, UsageError
 from farline.formats import packing
 from farline.formats.journal import without_journal
 from farline.formats.packing import Content, unpacked
@@ -62,6 +63,11 @@ class Reading:
     def source(self) -> str:
         """How rows name this log: its file name, without the folder."""
         return self.path.name
+
+    @property
+    def damage(self) -> str | None:
+        """What is wrong with the compressed data, as far as they were read."""
+        return self._damage
 
     def malformed(self, line: int, text: str, reason: str) -> None:
         """Counts a record that could not be read, and tells whoever listens."""
@@ -166,6 +172,8 @@ class Reading:
 
     def _chunks(self, size: int) -> Iterator[bytes]:
         try:
+            if self.path.is_fifo():
+                raise io.UnsupportedOperation("seek")
             with self.path.open("rb") as file:
                 total_bytes, grown_bytes = self.path.stat().st_size, 0
                 content = unpacked(file)
@@ -181,6 +189,11 @@ class Reading:
                             "size, which no log does: the rest is left out"
                         )
                         return
+        except io.UnsupportedOperation as failure:
+            raise UsageError(
+                f"cannot read {self.path}: a log is read more than once, which a pipe cannot be; "
+                "write it to a file first"
+            ) from failure
         except OSError as failure:
             raise SystemFailure(f"cannot read {self.path}: {failure.strerror}") from failure
 

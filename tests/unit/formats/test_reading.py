@@ -7,13 +7,14 @@ import codecs
 import gzip
 import json
 import lzma
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
-from farline.errors import FarlineError, SpecError, SystemFailure
+from farline.errors import FarlineError, SpecError, SystemFailure, UsageError
 from farline.formats import arrow_schema, detect, formats, read_log
 from farline.formats.reading import Reading
 from farline.formats.tally import Tally
@@ -222,6 +223,23 @@ def test_what_came_out_of_a_compressed_log_that_ends_early_is_kept(tmp_path: Pat
         rows, tally = given(tmp_path, pack(data)[:-30], "gridftp")
         assert rows, pack
         assert any("compressed data end early" in reason for reason in tally.malformed_reasons)
+
+
+def test_a_compressed_log_of_which_nothing_comes_out_is_not_called_empty(tmp_path: Path) -> None:
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(text_of("gridftp.log").encode())[:-30])
+    with pytest.raises(SpecError, match="compressed data end early"):
+        detect(path)
+
+
+def test_of_a_pipe_it_is_said_why_it_cannot_be_read() -> None:
+    read_end, write_end = os.pipe()
+    try:
+        with pytest.raises(UsageError, match="read more than once"):
+            detect(f"/dev/fd/{read_end}")
+    finally:
+        os.close(read_end)
+        os.close(write_end)
 
 
 def test_what_unpacks_to_more_than_any_log_is_given_up(
