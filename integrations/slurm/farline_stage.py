@@ -56,12 +56,16 @@ class Directive:
 def directives(script: Path) -> list[Directive]:
     """Those of a script, whose copy in Slurm's spool may end with zero bytes.
 
+    As Slurm reads them: up to the first command. Behind it they may be of a script in this one.
+
     Raises:
         StageError: for a line that is none.
     """
     found = []
     text = script.read_bytes().decode("utf-8", "surrogateescape").replace("\0", "")
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
+        if line and not line.startswith("#"):
+            break
         if (match := _DIRECTIVE.match(line.strip())) is None:
             continue
         phase, rest = match.groups()
@@ -73,10 +77,17 @@ def directives(script: Path) -> list[Directive]:
             raise StageError(f"line {number}: {phase}: unknown; use stage_in or stage_out")
         if sum(not word.startswith("-") for word in words) < 2 or words[-1].startswith("-"):
             raise StageError(f"line {number}: {phase}: write options, a source and a destination")
-        if ":" not in (first := words[-1].partition("/")[0]) and first:
-            raise StageError(f"line {number}: {phase}: {words[-1]}: write the path in full")
+        for word in paths_of(words):
+            if ":" not in (first := word.partition("/")[0]) and first:
+                raise StageError(f"line {number}: {phase}: {word}: write the path in full")
         found.append(Directive(phase, words))
     return found
+
+
+def paths_of(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The destination, and the source before it where that cannot be the value of an option."""
+    is_source = not any(word.startswith("-") for word in words[-3:-1])
+    return words[-2:] if is_source else words[-1:]
 
 
 def owner(job: str) -> pwd.struct_passwd:

@@ -83,3 +83,36 @@ def test_a_teardown_goes_on_when_its_group_is_killed(site: dict[str, str]) -> No
     teardown.wait()
     wait_until(lambda: not Path(f"/proc/{copy}").exists() and not running.exists())
     assert "exit code -9" in slurm.communicate()[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("stage_in /one two/", "two/: write the path in full"),
+        ("stage_out results/ host:/two/", "results/: write the path in full"),
+        ("stage_out $HOME/results/ host:/two/", "$HOME/results/: write the path in full"),
+        ("stage_out /one --bwlimit 100k /two/", ""),
+        ("stage_out --bwlimit 100k host:one 'farline://host#two three/'", ""),
+    ],
+)
+def test_paths_that_are_not_in_full_are_told_as_the_job_is_submitted(
+    tmp_path: Path, line: str, why: str
+) -> None:
+    said = check(tmp_path, f"#!/bin/sh\n#BB_LUA {line}\ntrue\n")
+    assert why in said if why else not said
+
+
+def test_directives_end_at_the_first_command_as_for_slurm(tmp_path: Path) -> None:
+    text = "#!/bin/sh\n\n# a word\n#BB_LUA stage_up /one /two\ntrue\n"
+    assert "line 4" in check(tmp_path, text)
+    inner = "#!/bin/sh\n#BB_LUA stage_in /one /two\ncat > other.sh <<END\n#BB_LUA stage_up\nEND\n"
+    assert check(tmp_path, inner) == ""
+
+
+def check(folder: Path, text: str) -> str:
+    """What is printed of a script; nothing if it is right."""
+    (folder / "script.sh").write_text(text)
+    words = [sys.executable, PROGRAM, "check", folder / "script.sh"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == (1 if done.stdout else 0), done.stderr
+    return done.stdout
