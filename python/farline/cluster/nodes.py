@@ -6,7 +6,7 @@ import shlex
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -77,19 +77,41 @@ def get_nodes(
             f"{host}: a server cannot be combined with several nodes at the other end; name hosts "
             "that ssh leads to, or a pool"
         )
+    ssh = ssh or SshCommand()
+    host, farline = _called(host, ssh)
     if host.engine == "slurm":
         return (yield from _from_slurm(host, most, should_stop))
     nodes = host.nodes[:most]
     names = tuple(node.name for node in nodes)
     addresses = tuple(node.address or node.name.rpartition("@")[2] for node in nodes)
     if host.engine == "ssh":
-        return Nodes(tuple(map(_ssh_host, names)), _SshPool.of(ssh or SshCommand(), nodes))
-    step = StepCommand(nodes=names, addresses=addresses, template=_template(host))
-    if host.engine == "testbed":
-        step = StepCommand(
-            nodes=names, addresses=addresses, template=_template(host), farline_words=_own_program()
-        )
+        ssh = replace(ssh, remote_farline=farline)
+        return Nodes(tuple(map(_ssh_host, names)), _SshPool.of(ssh, nodes))
+    words = _own_program() if host.engine == "testbed" else _program_words(farline)
+    step = StepCommand(
+        nodes=names, addresses=addresses, template=_template(host), farline_words=words
+    )
     return Nodes(tuple(map(SshHost, names)), step)
+
+
+def _called(pool: NodePool, ssh: SshCommand) -> tuple[NodePool, str | None]:
+    """What farline is called on nodes: as the command line says, else as pools.toml does."""
+    farline = ssh.remote_farline or pool.settings.get("farline")
+    if farline is None:
+        return pool, None
+    return replace(pool, settings={**pool.settings, "farline": farline}), str(farline)
+
+
+def _program_words(farline: str | None) -> tuple[str, ...]:
+    """The words of the command that farline is on a node.
+
+    Raises:
+        UsageError: for quotes that do not end.
+    """
+    try:
+        return (NAME,) if farline is None else tuple(shlex.split(farline))
+    except ValueError as error:
+        raise UsageError(f"farline: {farline!r}: {error}") from None
 
 
 def _template(pool: NodePool) -> tuple[str, ...]:
@@ -141,7 +163,7 @@ def _from_slurm(
     got = yield from allocate(Slurm(via), request, should_stop)
     step = StepCommand(
         template=got.step(), via=via, nodes=got.nodes, addresses=got.nodes,
-        farline_words=(NAME,) if farline is None else tuple(shlex.split(farline)),
+        farline_words=_program_words(farline),
     )  # fmt: skip
     missing = count - len(got.nodes) if got.holder is not None else 0
     there = begun + len(got.nodes)

@@ -223,7 +223,7 @@ _KEYS = {
 }  # fmt: skip
 _SLURM_ONLY = (
     "account", "qos", "licenses", "reservation", "time_limit", "immediate_s", "options", "login",
-    "via", "farline", "least",
+    "via", "least",
 )  # fmt: skip
 
 
@@ -242,7 +242,7 @@ def _pool(name: str, table: Mapping[str, Any], where: str) -> NodePool:
             raise UsageError(f"{where}: least: 1 to {table['count']} (count) nodes are allowed")
         if "login" in table and "via" in table:
             raise UsageError(f"{where}: give login or via, not both")
-        settings = {key: table[key] for key in _SLURM_ONLY if key in table}
+        settings = {key: table[key] for key in (*_SLURM_ONLY, "farline") if key in table}
         settings["partition"] = table["slurm"]
         least = settings.pop("least", table["count"])
         return NodePool(name, "slurm", (), table["count"], settings, least)
@@ -251,6 +251,5 @@ def _pool(name: str, table: Mapping[str, Any], where: str) -> NodePool:
     nodes = read_nodes(",".join(map(str, table["nodes"])))
     if not nodes:
         raise UsageError(f"{where}: nodes: name at least one")
-    if "command" in table:
-        return NodePool(name, "command", nodes, 0, {"command": table["command"]})
-    return NodePool(name, "ssh", nodes)
+    own = {key: table[key] for key in ("command", "farline") if key in table}
+    return NodePool(name, "command" if "command" in table else "ssh", nodes, 0, own)

@@ -129,6 +129,25 @@ def test_a_pool_has_a_name_and_any_engine(pools: Path) -> None:
     assert isinstance(read_location("other:/x").host, SshHost)
 
 
+def test_nodes_know_what_farline_is_called_there(pools: Path) -> None:
+    pools.write_text(
+        '[mpi]\nnodes = ["a"]\ncommand = "mpirun -n 1 {argv}"\nfarline = "env A=1 farline"\n'
+        '[dtns]\nnodes = ["a"]\nfarline = "/opt/farline"\n'
+        '[odd]\nnodes = ["a"]\ncommand = "x {argv}"\nfarline = "a \'b"\n'
+    )
+
+    def words(name: str, ssh: SshCommand | None) -> list[str]:
+        nodes = finished(get_nodes(pool(f"{name}:/x")[0], ssh, [], None, never_stop))
+        return list(nodes.command.farline("a", "copy"))
+
+    assert words("mpi", None)[3:] == ["env", "A=1", "farline", "copy"]
+    assert words("mpi", SshCommand(remote_farline="/mine"))[3:] == ["/mine", "copy"]
+    assert words("dtns", None)[-1] == "/opt/farline copy"
+    assert words("dtns", SshCommand(remote_farline="/mine"))[-1] == "/mine copy"
+    with pytest.raises(UsageError, match="No closing quotation"):
+        words("odd", None)
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [
