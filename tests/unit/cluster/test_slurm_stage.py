@@ -112,7 +112,7 @@ def test_directives_end_at_the_first_command_as_for_slurm(tmp_path: Path) -> Non
 def check(folder: Path, text: str) -> str:
     """What is printed of a script; nothing if it is right."""
     (folder / "script.sh").write_text(text)
-    words = [sys.executable, PROGRAM, "check", folder / "script.sh"]
+    words = [sys.executable, str(PROGRAM), "check", str(folder / "script.sh")]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == (1 if done.stdout else 0), done.stderr
     return done.stdout
