@@ -51,6 +51,7 @@ class StepCommand(SshCommand):
         self, target: str, farline: str, code: int | None, said: Sequence[str], printed: bytes
     ) -> FarlineError:
         """As for ssh; 255 is not ssh's here, but of an engine that could not start the program."""
+        said = sentences(said)
         if code == _NOT_STARTED and said:
             return UnreachableError(f"{target}: {'; '.join(said[-_LINES:])}")
         return super().why_ended(target, farline, code, said, printed)
@@ -62,6 +63,21 @@ class StepCommand(SshCommand):
     def start_limit_s(self, target: str) -> float:
         """As long as an ssh without a time-out of its own may take."""
         return START_S if self.start_s is None else self.start_s
+
+
+def sentences(said: Sequence[str]) -> list[str]:
+    """Lines without rules of dashes; of a page between two, as mpirun prints it, one sentence."""
+    found: list[str] = []
+    page: list[str] | None = None
+    for line in said:
+        if any(map(str.isalnum, line)):
+            (found if page is None else page).append(line.strip())
+        elif page:
+            found.append(" ".join(" ".join(page).partition(". ")[0].split()))
+            page = None
+        else:
+            page = []
+    return found + (page or [])
 
 
 def filled(

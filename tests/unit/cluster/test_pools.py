@@ -172,6 +172,27 @@ def test_a_pool_that_makes_no_sense_is_refused_by_file_and_name(
     assert str(pools) in refused.value.message
 
 
+def test_of_a_page_of_mpirun_its_first_sentence_is_told() -> None:
+    rule = "-" * 74
+    page = [
+        rule,
+        "mpirun was unable to find the specified executable file, and therefore",
+        "did not launch the job.  This error was first reported for process",
+        "Node:       vm",
+        "Executable: farline",
+        rule,
+    ]
+    command = StepCommand(nodes=("n1",), addresses=("n1",))
+    told = command.why_ended("n1", "farline", 134, page, b"").message
+    assert told.endswith(
+        "134: mpirun was unable to find the specified executable file, and therefore did not "
+        "launch the job"
+    )
+    told = command.why_ended("n1", "farline", 255, ["ssh: no such host", *page], b"").message
+    assert "ssh: no such host; mpirun was unable" in told and "--" not in told
+    assert "cut off" in command.why_ended("n1", "f", 255, ["cut off", rule], b"").message
+
+
 def test_a_template_says_where_the_program_goes() -> None:
     assert filled(("x", "{node}", "{argv}"), ["a b", "c"], "n1") == ["x", "n1", "a b", "c"]
     assert filled(("ssh", "h", "{command}"), ["a b", "c"]) == ["ssh", "h", "'a b' c"]
