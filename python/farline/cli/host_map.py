@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Collection, Iterator
 
 import click
 
@@ -17,19 +18,24 @@ MOST_SHOWN = 16
 
 def print_map(as_json: bool) -> None:
     """Prints the map of this host."""
-    layout = host_layout()
+    layout, allowed = host_layout(), os.sched_getaffinity(0)
     if as_json:
-        click.echo(json.dumps(map_document(layout), indent=2))
+        click.echo(json.dumps(map_document(layout, allowed), indent=2))
         return
-    for line in map_lines(layout):
+    for line in map_lines(layout, allowed):
         click.echo(line)
 
 
-def map_lines(layout: HostLayout) -> Iterator[str]:
-    """A line for each node, and below it those of its interfaces."""
+def map_lines(layout: HostLayout, allowed: Collection[int] | None = None) -> Iterator[str]:
+    """A line for each node, and below it those of its interfaces.
+
+    `allowed` are the CPUs that this process may use, if not all.
+    """
     nodes, cpus = counted(len(layout.nodes), "NUMA node"), counted(len(layout.cpus), "CPU")
     yield f"{nodes}, {cpus} in {counted(len(layout.siblings), 'core')}"
-    placed = {one.nic: one for one in placements(layout)}
+    if allowed is not None and not set(layout.cpus) <= set(allowed):
+        yield f"farline may use CPUs {cpu_text(allowed)} here"
+    placed = {one.nic: one for one in placements(layout, allowed)}
     known = {node.number for node in layout.nodes}
     for node in layout.nodes:
         yield _node_text(layout, node)
@@ -61,6 +67,6 @@ def _nic_lines(nic: Nic, placement: Placement | None) -> Iterator[str]:
         f"interrupts on CPUs {cpu_text(nic.irq_cpus)}" if nic.irq_cpus else "interrupts unknown",
     ]
     yield f"  {nic.name}: {', '.join(words)}"
-    if placement is not None:
+    if placement is not None and placement.cpus:
         shown = ",".join(map(str, placement.cpus[:MOST_SHOWN]))
         yield f"    streams: --client-cpus {shown} ({placement.why})"

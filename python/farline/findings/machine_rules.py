@@ -31,6 +31,9 @@ def governor(view: HostView) -> Iterator[HostFinding]:
 def processors(view: HostView) -> Iterator[HostFinding]:
     """A CPU for each stream."""
     online, streams = view.facts["cpu"]["online"], view.path.streams
+    if not online:
+        # Without sysfs it is not known.
+        return
     what = f"{online} online"
     if streams <= online:
         yield HostFinding("ok", "CPUs", what)

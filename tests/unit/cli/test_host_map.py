@@ -92,6 +92,19 @@ def test_the_map_is_told_in_lines_and_as_a_document(tmp_path: Path) -> None:
     assert [one["name"] for one in document["interfaces"]] == ["eno1", "ens1"]
 
 
+def test_streams_are_shown_on_cpus_that_this_process_may_use(tmp_path: Path) -> None:
+    layout = two_sockets(tmp_path)
+    # As in a container or a job: of the quiet core (3, 7) its second thread alone.
+    (placement,) = placements(layout, {0, 7})
+    assert placement.cpus == (7,) and "that farline may use here" in placement.why
+    lines = list(map_lines(layout, {0, 7}))
+    assert "farline may use CPUs 0,7 here" in lines
+    assert any("--client-cpus 7 (" in line for line in lines)
+    assert map_document(layout, {0, 7})["allowed_cpus"] == [0, 7]
+    # Where it may use none beside the interface, no CPUs are proposed.
+    assert not any("--client-cpus" in line for line in map_lines(layout, {0}))
+
+
 def test_where_interrupts_may_go_to_any_cpu_all_cores_are_taken(tmp_path: Path) -> None:
     layout = two_sockets(tmp_path)
     (tmp_path / "proc/irq/51/smp_affinity_list").write_text("0-7")

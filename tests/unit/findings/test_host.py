@@ -357,6 +357,11 @@ def test_more_streams_than_processors() -> None:
     assert (found.subject, found.command) == ("CPUs", "farline probe HOST -P 8")
 
 
+def test_a_host_that_does_not_say_how_many_processors_it_has_is_not_told_to_use_none() -> None:
+    subjects = [one.subject for one in findings(host({"cpu.online": 0}), LONG)]
+    assert subjects and "CPUs" not in subjects
+
+
 def test_what_is_not_known_is_not_judged() -> None:
     facts = host({"clock_source": None, "cpu.governor": None, "interfaces": [], "sysctls": {}})
     assert worse(facts) == []
