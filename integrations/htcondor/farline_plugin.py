@@ -192,7 +192,9 @@ def _plain(quoted: str) -> str:
         word = found[1]
         return bytes([int(word, 8) & 255]) if word.isdigit() else _ESCAPES.get(word, word)
 
-    plain = re.sub(rb"\\([0-7]{1,3}|.)", byte, quoted.encode(), flags=re.DOTALL)
+    plain = re.sub(
+        rb"\\([0-7]{1,3}|.)", byte, quoted.encode("utf-8", "surrogateescape"), flags=re.DOTALL
+    )
     return plain.decode("utf-8", "surrogateescape")
 
 
@@ -238,7 +240,8 @@ def groups(files: Sequence[Wanted], uploads: bool) -> Iterator[list[Wanted]]:
     for number, one in enumerate(files):
         there, name = os.path.split(one.path)
         here, local = os.path.split(Path(one.local).absolute())
-        key: tuple[object, ...] = (one.server, there if uploads else "", here, tuple(one.options))
+        options = tuple(sorted(one.options.items()))
+        key: tuple[object, ...] = (one.server, there if uploads else "", here, options)
         if name != local:
             key = (number,)
         together.setdefault(key, []).append(one)
@@ -302,9 +305,18 @@ def command(
     return [*words, *sources, f"{here}/" if alike else f"{here}/{local}"], environment
 
 
+def written(name: str) -> str:
+    """A name as receipts have it: with escapes for what is no letter (docs/guide/copy.md)."""
+
+    def escaped(found: re.Match[str]) -> str:
+        return r"\\" if found[0] == "\\" else f"\\x{ord(found[0]) & 255:02x}"
+
+    return re.sub(r"[\\\x00-\x1f\x7f\udc80-\udcff]", escaped, name)
+
+
 def judge(one: Wanted, lines: Mapping[str, Mapping[str, object]], code: int, said: str) -> None:
     """What the receipt, or the copy as a whole, says of a file."""
-    line = lines.get(one.name) or lines.get(Path(one.local).name)
+    line = lines.get(written(one.name)) or lines.get(written(Path(one.local).name))
     if line is not None and line["status"] in ("copied", "present", "updated"):
         one.size = int(str(line["bytes"]))
         return
@@ -362,7 +374,7 @@ def write_results(path: str, files: Sequence[Wanted], uploads: bool) -> None:
     """Into the file that HTCondor made: it is longer than this, and must not become shorter."""
     text = "\n".join(ad_text(result(one, uploads)) for one in files) + "\n"
     with Path(path).open("r+b") as out:
-        out.write(text.encode())
+        out.write(text.encode("utf-8", "surrogateescape"))
 
 
 def main(words: Sequence[str]) -> int:
@@ -377,7 +389,8 @@ def main(words: Sequence[str]) -> int:
         print("usage: farline_plugin -classad | -infile FILE -outfile FILE [-upload]")
         return _USAGE
     try:
-        files = wanted_files(Path(given["-infile"]).read_text(encoding="utf-8"))
+        text = Path(given["-infile"]).read_text(encoding="utf-8", errors="surrogateescape")
+        files = wanted_files(text)
     except (OSError, KeyError, AdError) as error:
         print(f"farline_plugin: {given['-infile']}: {error}")
         return _USAGE
