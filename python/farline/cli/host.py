@@ -163,6 +163,8 @@ def sysctl_lines(facts: HostFacts, path: StatedPath, found: list[HostFinding]) -
         setting, _, value = command.partition("=")
         text = value.strip('"')
         lines += ["", f"# now: {item.what}; {item.why}", f"{setting} = {text}"]
+    if not facts["sysctls"]:
+        return [*lines, "", "# No kernel setting can be read here; run this on the host itself."]
     return lines if changes else [*lines, "", "# Nothing needs to change for this path."]
 
 

@@ -175,7 +175,7 @@ def _too_few(
         f"{_rows_in_words(MIN_ROWS)} or more"
     )
     if measured.left_out:
-        missing += f" ({measured.left_out} more without a known site or RTT)"
+        missing += f" ({measured.left_out:,} more without a known site or RTT)"
     causes = () if fallen is None else (fallen,)
     lead = missing if fallen is None else fallen.line
     return Explanation(lead, causes, (), more_of_everything(measured, infrastructure), missing)

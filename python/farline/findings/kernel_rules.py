@@ -28,6 +28,13 @@ _LOCAL_RTT_S = 0.001
 _JUMBO_MTU_BYTES = 1501
 
 
+def unread(view: HostView) -> Iterator[HostFinding]:
+    """A kernel that tells none of its settings: nothing is known of them, good or bad."""
+    if not view.facts["sysctls"]:
+        why = "what is not read is not judged; mount /proc/sys, or run this on the host itself"
+        yield HostFinding("warn", "kernel settings", "none can be read here", why)
+
+
 def extensions(view: HostView) -> Iterator[HostFinding]:
     """TCP's extensions for long fat paths (RFC 7323, RFC 2018)."""
     limit_bps = 65_535 * 8 / view.path.rtt_s
@@ -202,6 +209,7 @@ def backlog(view: HostView) -> Iterator[HostFinding]:
 
 
 RULES = (
+    unread,
     extensions,
     timestamps,
     congestion_controls,

@@ -8,6 +8,7 @@ unknown; nothing is guessed.
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -62,9 +63,17 @@ def host_layout(root: Path = Path("/")) -> HostLayout:
     nodes = [_node(path, cpus) for path in sorted((system / "node").glob("node[0-9]*"), key=_last)]
     if not nodes:
         nodes = [NumaNode(0, cpus, None, ())]
-    interfaces = sorted((root / "sys" / "class" / "net").glob("*"))
-    nics = [_nic(root, path) for path in interfaces if (path / "device").exists()]
+    nics = [_nic(root, path) for path in _interfaces(root) if (path / "device").exists()]
     return HostLayout(cpus, _siblings(system / "cpu", cpus), tuple(nodes), tuple(nics))
+
+
+def _interfaces(root: Path) -> list[Path]:
+    """In a network namespace /sys may still be that of another one."""
+    found = sorted((root / "sys" / "class" / "net").glob("*"))
+    if root != Path("/"):
+        return found
+    ours = {name for _, name in socket.if_nameindex()}
+    return [path for path in found if path.name in ours]
 
 
 def devices_below(name: str, root: Path = Path("/")) -> tuple[str, ...]:

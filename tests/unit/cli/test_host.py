@@ -143,6 +143,15 @@ def test_sysctl_prints_a_file_that_sysctl_reads() -> None:
     assert run("--sysctl", "--json").exit_code != 0
 
 
+def test_a_kernel_that_tells_no_setting_is_not_called_good(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(FACTS, "sysctls", {})
+    assert "none can be read here" in " ".join(run().output.split())
+    said = run("--sysctl").output
+    assert "No kernel setting can be read here" in said and "Nothing needs" not in said
+
+
 def test_a_control_without_a_module_is_had_as_a_bpf_program(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

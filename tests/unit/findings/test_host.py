@@ -364,7 +364,8 @@ def test_a_host_that_does_not_say_how_many_processors_it_has_is_not_told_to_use_
 
 def test_what_is_not_known_is_not_judged() -> None:
     facts = host({"clock_source": None, "cpu.governor": None, "interfaces": [], "sysctls": {}})
-    assert worse(facts) == []
+    (unread,) = worse(facts)
+    assert (unread.subject, unread.what) == ("kernel settings", "none can be read here")
     broken = host({"net.ipv4.tcp_rmem": "a b", "net.ipv4.tcp_mem": "", "net.core.rmem_max": "x"})
     assert worse(broken) == []
 
