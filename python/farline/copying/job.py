@@ -103,6 +103,8 @@ class CopyJob(Job[CopyResult]):
         request.check()
         if request.is_local:
             ends, copy = request.endpoints, request.spec.get("copy") or {}
+            if request.confirm_deletion:  # the number of names is known later
+                copy = {**copy, "delete": 0}
             is_listed = request.name_list is not None
             check_not_into_itself(ends.sources, ends.destination, copy, is_listed)
         self._request = request

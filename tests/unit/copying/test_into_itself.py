@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,12 @@ def test_nothing_deletes_its_own_source(tree: Path) -> None:
         said = refusal("src/sub/", "src", **danger)
         assert said is not None and "the source is inside the destination" in said
     assert refusal("src/sub/", "src") is None
+
+
+def test_a_deletion_that_asks_first_is_refused_as_well(tree: Path) -> None:
+    request = CopyRequest.between("src/sub/", "src", keep=False)
+    with pytest.raises(UsageError, match="the source is inside the destination"):
+        CopyJob(replace(request, confirm_deletion=True))
 
 
 def test_nothing_is_made_before_the_refusal(tree: Path) -> None:
