@@ -13,6 +13,9 @@ from farline.errors import SystemFailure, UsageError
 
 _OUTPUTS = (1, 2)
 
+_BEGIN = b'{"path":'
+"""How each line of a receipt begins."""
+
 
 @dataclass(frozen=True)
 class ReceiptFile:
@@ -72,12 +75,23 @@ def receipt_file(text: str) -> ReceiptFile:
             "is the file that standard output goes to; use --json-stream -v to print each name "
             "there"
         )
+    if facts is not None and facts.st_size and not _is_receipt(path):
+        raise refused("exists and is not a receipt; name another file, or delete this one first")
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
         raise refused("there is no such folder")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise refused(f"cannot create files in {path.parent}")
     return ReceiptFile(text, path, is_replaced=True)
+
+
+def _is_receipt(path: Path) -> bool:
+    """Whether a copy may have written that file: anything else is somebody's data."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_BEGIN)) == _BEGIN
+    except OSError:
+        return False
 
 
 def _is_output(facts: os.stat_result) -> bool:

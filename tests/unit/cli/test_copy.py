@@ -460,6 +460,21 @@ def test_a_receipt_goes_through_links_and_into_pipes(
         assert json.loads(told.readline()) == LINE
 
 
+def test_a_receipt_replaces_nothing_but_receipts(
+    copy: Copy, engine: PlayedEngine, tmp_path: Path
+) -> None:
+    """As when FILE is forgotten: `--receipt data other host:`."""
+    (tmp_path / "data").write_text("precious")
+    code, _, err = copy("a", f"{TICKET}#x", "--receipt", "data", "--no-store")
+    assert (code, (tmp_path / "data").read_text()) == (1, "precious")
+    assert err.startswith("farline: --receipt data: exists and is not a receipt; name another file")
+    for before in ("", '{"path":"b","kind":"file"}\n'):
+        (tmp_path / "data").write_text(before)
+        engine.play(copy_record(), LINE)
+        assert copy("a", f"{TICKET}#x", "--receipt", "data", "--no-store")[0] == 0
+        assert json.loads((tmp_path / "data").read_text()) == LINE
+
+
 def test_a_receipt_that_cannot_be_written_takes_nothing_else_along(
     copy: Copy, engine: PlayedEngine
 ) -> None:
