@@ -234,6 +234,12 @@ def test_every_habit_is_in_the_guide_in_the_same_words() -> None:
         assert row.endswith(f" | refused: {way} |"), flag
 
 
+def test_a_list_by_size_has_no_folders() -> None:
+    """A folder in a list is copied with all that is in it, whatever its own size."""
+    for flag in ("--max-size", "--min-size"):
+        assert "find -type f -size" in habits.REFUSED_VALUES[flag]
+
+
 @pytest.mark.parametrize("flag", habits.REFUSED)
 def test_what_is_not_done_is_refused_with_the_way(flag: str) -> None:
     result = CliRunner().invoke(command, [flag, "a", "b"])

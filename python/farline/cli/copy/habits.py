@@ -51,7 +51,10 @@ _NO_BASIS = "files are sent whole, without using another file as a basis"
 _TIMES = "only modification times are kept"
 _BACKUP = "replaced files are not kept; rename the folder, or take a snapshot, before the copy"
 _IDS = "owners are matched by name, or by number with --numeric-ids; they are not mapped"
-_SIZES = "there is no size filter: list the names with find -size and pass the list to --files-from"
+_SIZES = (
+    "there is no size filter: list the names with find -type f -size and pass the list to "
+    "--files-from"
+)
 _LOG = "--receipt FILE writes a JSON line per name, --json-stream prints events as they happen"
 _DAEMON = "farline does not support the rsync daemon"
 _WIRE = "the rsync protocol is not used; leave this option out"
