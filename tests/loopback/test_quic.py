@@ -79,6 +79,14 @@ def test_the_last_lines_say_who_encrypted(tmp_path: Path, one_port: Serving) -> 
     assert "aes256-gcm by QUIC" in done.stdout
 
 
+def test_between_two_folders_of_this_host_as_well(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x" * 100_000)
+    record = copied(tmp_path, str(tmp_path / "file"), str(tmp_path / "copy"))
+    assert (tmp_path / "copy").read_bytes() == (tmp_path / "file").read_bytes()
+    report = record["copy"]
+    assert (report["cipher"], report["encrypted_by"]) == ("aes128-gcm", "quic")
+
+
 def test_no_cipher_is_refused_by_name(tmp_path: Path, one_port: Serving) -> None:
     (tmp_path / "file").write_bytes(b"x")
     target = f"{one_port.tickets['write']}#clear/"

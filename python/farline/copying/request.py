@@ -209,7 +209,8 @@ class CopyRequest:
         if self.archive and not by_ticket:
             # As with rsync.
             copy = {"owner": True, "group": True, **copy}
-        if self.is_local and copy.get("cipher") is None:
+        always_sealed = self.spec.get("transport") == "quic"
+        if self.is_local and copy.get("cipher") is None and not always_sealed:
             # Between two folders of one host nothing is sealed, unless that was asked for.
             copy["cipher"] = "none"
             _choose_sum(copy)

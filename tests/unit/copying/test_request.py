@@ -74,6 +74,7 @@ def test_only_between_two_folders_of_this_host_nothing_is_sealed() -> None:
     assert "hash" not in request().document()["copy"]
     asked = {"copy": {"cipher": "aes256-gcm"}}
     assert request("a", "b", spec=asked).document()["copy"]["cipher"] == "aes256-gcm"
+    assert "cipher" not in request("a", "b", spec={"transport": "quic"}).document()["copy"]
 
 
 @pytest.mark.parametrize(
