@@ -5,6 +5,7 @@ A connector is opened for each attempt; what still stands from the attempt befor
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -110,6 +111,14 @@ def from_home(path: str, home: str) -> str:
     return f"{home.rstrip('/')}/{'' if path == '.' else path}"
 
 
+def _is_known(name: str) -> bool:
+    """Whether this host knows an address of that name: behind a proxy of ssh it may not."""
+    try:
+        return bool(socket.getaddrinfo(name, None))
+    except (OSError, UnicodeError):
+        return False
+
+
 @dataclass(eq=False, repr=False)
 class SshConnector:
     """A server that ssh starts for this copy alone."""
@@ -171,6 +180,8 @@ class SshConnector:
         """A port that cannot be reached although ssh got there: a firewall, most likely."""
         if self.tunnelled or self._server is None or not self._server.is_alive:
             return ""
+        if isinstance(error, UnreachableError) and not _is_known(self.host_name()):
+            return "; ssh finds the host another way: use --tunnel to send the data through ssh"
         if isinstance(error, UnreachableError | TimeoutFailure):
             return (
                 "; ssh connected, so a firewall may block the data port: use --tunnel to send the "
