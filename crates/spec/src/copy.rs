@@ -379,12 +379,17 @@ impl CopySpec {
             return refused("destination: the path is empty; use . for the current folder");
         }
         if self.source_list.is_some() && (self.sources.len() != 1 || direction == Direction::Reverse) {
-            return refused("source_list: works only with one source at the client");
+            return refused("source_list: works only with one source, on this host");
         }
         if self.filters.iter().any(|rule| !is_filter(rule)) {
             return refused("filters: a rule is '+ pattern' or '- pattern'");
         }
-        if self.delete.is_some() && (!self.recursive || self.source_list.is_some()) {
+        if self.delete.is_some() && self.source_list.is_some() {
+            return refused(
+                "delete: does not go with a list of names: what the list leaves out would go too",
+            );
+        }
+        if self.delete.is_some() && !self.recursive {
             return refused("delete: works only with a recursive copy");
         }
         self.check_hash()?;

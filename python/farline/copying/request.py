@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -357,6 +359,8 @@ def listed(names: NameList | None, document: dict[str, Any]) -> Iterator[dict[st
     if names is None:
         yield document
         return
+    if isinstance(names.source, Path):
+        _check_readable(names.source)
     if isinstance(names.source, Path) and not names.zero_terminated:
         path = str(names.source.absolute())
         if _is_text(path):
@@ -379,6 +383,14 @@ def listed(names: NameList | None, document: dict[str, Any]) -> Iterator[dict[st
             file.write(b"\0")
         file.flush()
         yield _with_list(document, file.name)
+
+
+def _check_readable(path: Path) -> None:
+    """Refuses a list that cannot be read, before anything is made at the destination."""
+    if path.is_dir():
+        raise UsageError(f"--files-from {path}: is a folder; name a file with a name on each line")
+    if path.exists() and not os.access(path, os.R_OK):
+        raise UsageError(f"--files-from {path}: {os.strerror(errno.EACCES)}")
 
 
 def _is_text(path: str) -> bool:

@@ -114,6 +114,13 @@ def test_a_list_whose_name_is_no_text_is_kept_under_another(tmp_path: Path, plac
         assert Path(document["copy"]["source_list"].encode().decode()).read_bytes() == b"x\ny\n"
 
 
+def test_a_folder_is_no_list_of_names(tmp_path: Path) -> None:
+    for zero in (False, True):
+        names = NameList(tmp_path, zero_terminated=zero)
+        with pytest.raises(UsageError, match="is a folder; name a file"), listed(names, {}):
+            pass
+
+
 def test_a_list_that_is_not_there_is_said_so(tmp_path: Path) -> None:
     names = NameList(tmp_path / "missing", zero_terminated=True)
     with pytest.raises(UsageError, match="missing: No such file"), listed(names, {}):

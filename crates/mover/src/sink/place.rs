@@ -74,10 +74,15 @@ pub fn look(root: &Root, spec: &CopySpec) -> Result<DestinationLookup, Failure> 
             _ => explain(error),
         })?;
     let facts = file::stat_at(Some(parent.as_fd()), name, false).ok();
-    if facts.is_some() && !may_be_file(spec) {
-        return Err(wrong(
-            "it is a file, but several sources, or a trailing slash, need a folder",
-        ));
+    if let Some(facts) = facts.filter(|_| !may_be_file(spec)) {
+        let line = format!(
+            "it is {}, but several sources, or a trailing slash, need a folder",
+            match facts.kind {
+                FileKind::Link => "a symbolic link that leads nowhere",
+                kind => word(kind),
+            }
+        );
+        return Err(wrong(&line));
     }
     Ok(DestinationLookup::Name(MissingTarget {
         parent,

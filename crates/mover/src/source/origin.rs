@@ -194,6 +194,11 @@ impl Origin {
         file::open_without_links(self.folder(), path, flags, 0)
     }
 
+    /// Its path, for people.
+    pub(super) fn shown(&self) -> String {
+        path_text::to_text(&self.full(self.top().unwrap_or_default()))
+    }
+
     fn full(&self, path: &[u8]) -> Vec<u8> {
         match (self.base.as_slice(), path) {
             (base, b"") => base.to_vec(),

@@ -117,7 +117,7 @@ impl Removal {
         }
         if left_out > 0 {
             problems.push(format!(
-                "{} not removed at the source: they belong to the destination, or there are too many",
+                "{} not removed at the source: in the destination as well, or more than can be remembered",
                 counted(left_out, "name")
             ));
         }

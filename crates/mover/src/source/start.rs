@@ -300,7 +300,7 @@ fn device_of(root: &Root, origin: &Origin) -> Result<Device, Failure> {
     };
     opened
         .and_then(|open| engine::device_of(open.as_fd()))
-        .map_err(|error| Failure::system("the first source", &error))
+        .map_err(|error| Failure::system(&format!("source {}", origin.shown()), &error))
 }
 
 fn begin_threads(inner: &Inner, beginning: Beginning, list: Option<List>) -> Result<(), Failure> {

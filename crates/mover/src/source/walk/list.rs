@@ -123,7 +123,7 @@ impl Walker<'_> {
 
     fn take_line(&mut self, list: &mut List, line: &[u8]) {
         let Some(path) = path_of(line) else {
-            return self.unread(line, Kind::Other, "leads outside the source");
+            return self.unread(line, Kind::Other, "has .. in it; write the name without");
         };
         if path.is_empty() {
             // The source itself: all that is in it.
