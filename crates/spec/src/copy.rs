@@ -384,14 +384,7 @@ impl CopySpec {
         if self.filters.iter().any(|rule| !is_filter(rule)) {
             return refused("filters: a rule is '+ pattern' or '- pattern'");
         }
-        if self.delete.is_some() && self.source_list.is_some() {
-            return refused(
-                "delete: does not go with a list of names: what the list leaves out would go too",
-            );
-        }
-        if self.delete.is_some() && !self.recursive {
-            return refused("delete: works only with a recursive copy");
-        }
+        self.check_delete()?;
         self.check_hash()?;
         self.check_removal()?;
         if self
@@ -438,6 +431,17 @@ impl CopySpec {
             return Err(Failure::new(FailureKind::Spec, line));
         }
         Ok(())
+    }
+
+    fn check_delete(&self) -> Result<(), Failure> {
+        let line = match self.delete {
+            Some(_) if self.source_list.is_some() => {
+                "copy.delete: does not go with a list of names: what the list leaves out would go too"
+            }
+            Some(_) if !self.recursive => "copy.delete: works only with a recursive copy",
+            _ => return Ok(()),
+        };
+        Err(Failure::new(FailureKind::Spec, line))
     }
 
     /// What is removed here has to be there: proved, kept, and under the name that was read.
