@@ -271,9 +271,9 @@ def carry(group: list[Wanted], uploads: bool, known: Mapping[str, str]) -> None:
         except subprocess.TimeoutExpired:
             code, said = _TIMEOUT, [f"no end after {LIMIT_S} s"]
         lines = {}
-        for text in receipt.read_text().splitlines() if receipt.exists() else []:
+        for text in receipt.read_text("utf-8").splitlines() if receipt.exists() else []:
             line = json.loads(text)
-            lines[line["path"]] = line
+            lines[read_name(line["path"])] = line
     reason = (said or ["no reason given"])[-1].removeprefix("farline: ")
     for one in group:
         one.began_s, one.ended_s = began_s, time.time()
@@ -305,18 +305,19 @@ def command(
     return [*words, *sources, f"{here}/" if alike else f"{here}/{local}"], environment
 
 
-def written(name: str) -> str:
-    """A name as receipts have it: with escapes for what is no letter (docs/guide/copy.md)."""
+def read_name(text: str) -> str:
+    """A name of a receipt, which escapes what does not show as itself (docs/guide/copy.md)."""
 
-    def escaped(found: re.Match[str]) -> str:
-        return r"\\" if found[0] == "\\" else f"\\x{ord(found[0]) & 255:02x}"
+    def byte(found: re.Match[bytes]) -> bytes:
+        return bytes([int(found[1][1:], 16)]) if len(found[1]) > 1 else found[1]
 
-    return re.sub(r"[\\\x00-\x1f\x7f\udc80-\udcff]", escaped, name)
+    name = re.sub(rb"\\(\\|x[0-9a-f]{2})", byte, text.encode())
+    return name.decode("utf-8", "surrogateescape")
 
 
 def judge(one: Wanted, lines: Mapping[str, Mapping[str, object]], code: int, said: str) -> None:
     """What the receipt, or the copy as a whole, says of a file."""
-    line = lines.get(written(one.name)) or lines.get(written(Path(one.local).name))
+    line = lines.get(one.name) or lines.get(Path(one.local).name)
     if line is not None and line["status"] in ("copied", "present", "updated"):
         one.size = int(str(line["bytes"]))
         return

@@ -23,10 +23,22 @@ def plugin(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def test_names_are_found_in_receipts_as_they_are_written_there(plugin: ModuleType) -> None:
-    name = "b\\n\udcff\x01"
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (r"b\\n\xff\x01", "b\\n\udcff\x01"),
+        (r"zero\xe2\x80\x8bwidth", "zero\u200bwidth"),
+        (r"c1\xc2\x85 \\x41", "c1\x85 \\x41"),
+        ("plain é", "plain é"),
+    ],
+)
+def test_names_of_receipts_are_read_as_they_are_written_there(
+    plugin: ModuleType, text: str, name: str
+) -> None:
+    assert plugin.read_name(text) == name
     file = plugin.Wanted(f"farline://h:1/#d/{name}", f"/here/{name}")
-    plugin.judge(file, {r"b\\n\xff\x01": {"status": "copied", "bytes": 3}}, 0, "")
+    lines = {plugin.read_name(text): {"status": "copied", "bytes": 3}}
+    plugin.judge(file, lines, 0, "")
     assert (file.error, file.size) == (None, 3)
 
 
