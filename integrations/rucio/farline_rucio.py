@@ -115,11 +115,10 @@ class Default(RSEProtocol):  # type: ignore[misc]
         return f"{SCHEME}{self.attributes['hostname']}:{self.attributes['port']}"
 
     def _path(self, pfn: str) -> str:
-        """Below the folder of the ticket, as farline writes names."""
+        """Below the folder of the ticket."""
         parts = next(iter(self.parse_pfns(pfn).values()))
         whole = "/".join((parts["prefix"], parts["path"], parts["name"]))
-        path = "/".join(part for part in whole.split("/") if part)
-        return path.replace("\\", "\\\\")
+        return "/".join(part for part in whole.split("/") if part)
 
     def _location(self, pfn: str) -> str:
         return f"{self._server()}#{self._path(pfn)}"

@@ -135,6 +135,11 @@ def test_names_are_made_changed_and_removed(site: Site) -> None:
     # The new name may be written with the server, too.
     site.run("rename", "write", "changed/other", site.ticket("write", "changed/new/file"), "-p")
     assert (folder / "new/file").read_text() == "one"
+    # Words are names as they are; escapes are for what is printed.
+    (folder / "b\\s").write_text("b")
+    site.run("rename", "write", "changed/b\\s", "changed/c\\t\udcff")
+    assert (folder / "c\\t\udcff").read_text() == "b"
+    assert "1 name" in site.run("rm", "write", "changed/none", "changed/c\\t\udcff", "-f", "-v")
     assert "not empty" in site.run("rm", "write", "changed/new", code=1)
     assert (
         site.run("rm", "write", "changed/new", "changed/a", "-r", "-v").strip() == "4 names removed"

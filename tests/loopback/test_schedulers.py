@@ -211,7 +211,7 @@ def test_rucio_puts_looks_renames_gets_and_deletes(site: Site) -> None:
     rucio, content = Rucio(site), os.urandom(2_000_000)
     (site.folder / "local").mkdir()
     (site.folder / "local/file").write_bytes(content)
-    pfn, upload = rucio.pfn("data/aa/bb/file"), rucio.pfn("data/aa/bb/file.rucio.upload")
+    pfn, upload = rucio.pfn(r"data/aa/bb/a\file"), rucio.pfn(r"data/aa/bb/a\file.upload")
     target = str(site.folder / "got")
     found = rucio.call(
         ("write", "put", ["file", upload, str(site.folder / "local")]),

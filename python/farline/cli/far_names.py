@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,6 +12,7 @@ import click
 from farline.cli.copy.options import login_options, remote_farline_option
 from farline.copying.locations import SCHEME, SshHost, StandingServer, ThisHost, read_location
 from farline.errors import InterruptedRun, UsageError
+from farline.spec.path_text import to_path_text
 
 if TYPE_CHECKING:
     from farline.api.folder import Folder
@@ -70,7 +72,7 @@ def _further(at: Location, word: str) -> str:
             return other.path
         if not isinstance(other.host, ThisHost):
             raise UsageError(f"{word if other.path == word else other}: must be on {at.host} too")
-    return word
+    return to_path_text(os.fsencode(word))
 
 
 def _ssh(at: Location, options: Mapping[str, Any]) -> SshCommand | None:
