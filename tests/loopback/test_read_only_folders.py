@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -267,3 +268,31 @@ def remove(folder: Path) -> None:
     for path in (folder, *folder.glob("20*")):
         path.chmod(0o755)
     shutil.rmtree(folder)
+
+
+def access_list(owner: int) -> bytes:
+    """One that gives one more user rights; `owner` are the owner's (linux/posix_acl_xattr.h)."""
+    nobody = 0xFFFF_FFFF
+    entries = ((1, owner, nobody), (2, 5, 1111), (4, 5, nobody), (16, 5, nobody), (32, 0, nobody))
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+def attributes(path: Path) -> dict[str, bytes]:
+    return {name: os.getxattr(path, name) for name in sorted(os.listxattr(path))}
+
+
+def test_attributes_of_what_is_read_only_are_copied_with_its_list(
+    tmp_path: Path, archive: Path
+) -> None:
+    names = (archive, archive / "2026", archive / "2026/data")
+    for path in names:
+        os.setxattr(path, "user.project", b"north")
+        os.setxattr(path, "system.posix_acl_access", access_list(5))
+    target = tmp_path / "target"
+    for again in (False, True):
+        done = copy(tmp_path, "-X", f"{archive}/", str(target))
+        assert done.returncode == 0, (again, done.stderr)
+        for path in names:
+            there = target / path.relative_to(archive)
+            assert attributes(there) == attributes(path), (again, path)
+            assert there.stat().st_mode == path.stat().st_mode, (again, path)

@@ -9,8 +9,9 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use common::pair::copy;
-use common::{Weather, spec, straight, tree};
+use common::pair::{copy, copy_from};
+use common::{Weather, setup, spec, straight, tree};
+use farline_mover::EndSetup;
 use farline_mover::message::GRAIN_BYTES;
 use farline_spec::unit::{ChunkBytes, DeleteCount, ThreadCount};
 use farline_spec::{CopySpec, SymbolicLinks, Verify};
@@ -402,7 +403,9 @@ fn list_for(user: u32) -> Vec<u8> {
 
 fn attributes_of(path: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
     let file = fs::File::open(path).unwrap();
-    farline_sys::file::get_xattrs(std::os::fd::AsFd::as_fd(&file), |_| true, 65_536).unwrap()
+    let mut found = farline_sys::file::get_xattrs(std::os::fd::AsFd::as_fd(&file), |_| true, 65_536).unwrap();
+    found.sort();
+    found
 }
 
 fn give(path: &Path, name: &[u8], list: &[u8]) {
@@ -473,6 +476,13 @@ fn a_new_destination_folder_has_the_attributes_of_the_source_folder_and_one_that
             assert!(attributes_of(&there.join(inside)).is_empty(), "{name} {inside}");
         }
     }
+    // An end of version 6 does not know the word.
+    let older = EndSetup {
+        takes_top_xattrs: false,
+        ..setup(&spec("older"), 1, None)
+    };
+    copy_from(older, &Weather::fair()).assert_well();
+    assert!(attributes_of(&to.path().join("older")).is_empty());
     fs::create_dir(to.path().join("own")).unwrap();
     give(&to.path().join("own"), default, &list_for(2222));
     let before = attributes_of(&to.path().join("own"));

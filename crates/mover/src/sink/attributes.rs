@@ -10,6 +10,7 @@ use super::able::FOLLOWS;
 use super::decide::Decider;
 use super::journal::Source;
 use super::owner::Belongs;
+use super::owner_rights;
 use super::place::Folders;
 use super::plan::Mode;
 use super::site::Destination;
@@ -24,6 +25,9 @@ pub const FOLDER_BITS: u32 = 0o3777;
 const SPECIAL_BITS: u32 = 0o7000;
 /// What the owner needs to change attributes that permission bits guard.
 const OWNER_WRITES: u32 = 0o600;
+
+/// The access control list that permission bits are a part of.
+const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
 
 /// What a name should be like.
 #[derive(Debug, Clone, Copy)]
@@ -52,17 +56,26 @@ impl XattrChanges<'_> {
         self.set.is_empty() && self.remove.is_empty()
     }
 
-    /// Sets what is to be set, says where that is not kept, and removes the others.
+    /// The same without access control lists: they are rights, as permission bits are.
+    pub fn without_lists(mut self) -> Self {
+        let is_list = |name: &[u8]| name.starts_with(b"system.posix_acl_");
+        self.set.retain(|xattr| !is_list(&xattr.name));
+        self.remove.retain(|name| !is_list(name));
+        self
+    }
+
+    /// Removes what is not to be there, sets the others, and says where that is not kept.
     ///
     /// # Errors
     /// The kernel's.
     pub fn apply(&self, destination: &Destination, file: BorrowedFd<'_>) -> io::Result<()> {
+        for name in &self.remove {
+            file::remove_xattr(file, name)?;
+        }
         for xattr in &self.set {
             destination.keep_xattrs(file, std::slice::from_ref(*xattr))?;
         }
-        self.remove
-            .iter()
-            .try_for_each(|name| file::remove_xattr(file, name))
+        Ok(())
     }
 }
 
@@ -198,8 +211,9 @@ impl Decider {
             true => xattr_changes(folder, wanted.xattrs)?,
             false => XattrChanges::default(),
         };
-        if self.plan.mode == Mode::Real {
+        if self.plan.mode == Mode::Real && !changes.is_empty() {
             changes.apply(&self.destination, folder)?;
+            open_for_owner(folder)?;
         }
         let new_owner = wanted.belongs.differs(facts);
         Ok(new_mode || new_owner || self.has_other_time(b"", wanted, facts) || !changes.is_empty())
@@ -224,6 +238,17 @@ impl Decider {
     }
 }
 
+/// Opens a folder that its access control list closes for its owner, who is to make names in it. Its bits follow later.
+///
+/// # Errors
+/// The kernel's.
+pub fn open_for_owner(folder: BorrowedFd<'_>) -> io::Result<()> {
+    match owner_rights::are_incomplete(file::stat_fd(folder)?.mode) {
+        true => owner_rights::grant(folder).map(drop),
+        false => Ok(()),
+    }
+}
+
 /// What makes the attributes of `file` those that are wanted, and no others of the kinds that copies take.
 ///
 /// # Errors
@@ -231,8 +256,11 @@ impl Decider {
 pub fn xattr_changes<'a>(file: BorrowedFd<'_>, wanted: &'a [Xattr]) -> io::Result<XattrChanges<'a>> {
     let there = xattrs_of(file)?;
     let is_wanted = |name: &[u8]| wanted.iter().any(|xattr| xattr.name == name);
+    let mut set: Vec<_> = wanted.iter().filter(|xattr| !there.contains(xattr)).collect();
+    // Last: a list may forbid its owner the others.
+    set.sort_by_key(|xattr| xattr.name == ACCESS_LIST);
     Ok(XattrChanges {
-        set: wanted.iter().filter(|xattr| !there.contains(xattr)).collect(),
+        set,
         remove: there
             .iter()
             .filter(|xattr| !is_wanted(&xattr.name))

@@ -78,7 +78,7 @@ pub fn look(root: &Root, spec: &CopySpec) -> Result<DestinationLookup, Failure> 
         let line = format!(
             "it is {}, but several sources, or a trailing slash, need a folder",
             match facts.kind {
-                FileKind::Link => "a symbolic link that leads nowhere",
+                FileKind::Link => "a symbolic link that leads to no folder",
                 kind => word(kind),
             }
         );

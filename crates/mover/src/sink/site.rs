@@ -13,7 +13,7 @@ use tracing::debug;
 
 use super::NAMERS;
 use super::able::{Able, Losses};
-use super::attributes::xattr_changes;
+use super::attributes::{open_for_owner, xattr_changes};
 use super::clock::Clock;
 use super::entry::Small;
 use super::fold;
@@ -415,7 +415,11 @@ impl Destination {
         let flags = OpenFlags::READ | OpenFlags::FOLDER | OpenFlags::NO_FOLLOW;
         let folder = file::open_beneath(parent, &vacancy.name, flags, 0).map_err(explain)?;
         if is_new {
-            self.give_top_xattrs(folder.as_fd()).map_err(explain)?;
+            self.give_top_xattrs(folder.as_fd()).map_err(|error| {
+                // The next copy is to try again; this folder is empty.
+                let _ = file::remove_folder(parent, &vacancy.name);
+                explain(error)
+            })?;
         }
         let top = self.top.get().filter(|_| is_new && self.plan.spec.modes);
         let mut site = self.site_of(folder, None, true)?;
@@ -433,12 +437,13 @@ impl Destination {
             return Ok(());
         }
         let wanted = self.top_xattrs.get().map_or(&[][..], Vec::as_slice);
-        xattr_changes(folder, wanted)?.apply(self, folder)?;
-        // An access control list may close it for its owner, who is to make names in it.
-        match file::stat_fd(folder)?.mode {
-            mode if mode & OWNER == OWNER => Ok(()),
-            mode => file::set_mode(folder, mode & FOLDER_MODE | OWNER),
-        }
+        let changes = xattr_changes(folder, wanted)?;
+        let changes = match self.plan.spec.modes {
+            true => changes,
+            false => changes.without_lists(),
+        };
+        changes.apply(self, folder)?;
+        open_for_owner(folder)
     }
 
     /// Files go below `folder`; `fresh` if it is known that nothing is there.

@@ -21,7 +21,7 @@ use super::filter::Filters;
 use super::found::Found;
 use super::inspector::Inspector;
 use super::lanes::Lanes;
-use super::origin::{Missing, Origin, Sources};
+use super::origin::{Missing, Origin, Sources, why};
 use super::pool::Queue;
 use super::removal::Removal;
 use super::run::Run;
@@ -58,7 +58,11 @@ pub(super) fn start(setup: EndSetup) -> Result<SendEnd, Failure> {
     }
     let list = setup.spec.source_list.as_deref().map(List::open).transpose()?;
     let may_repeat = list.is_some() || may_repeat(&origins);
-    let (end, parts) = build(setup, origins, open_files, may_repeat)?;
+    let (top_xattrs, unread) = match top_xattrs(&setup, &origins) {
+        Ok(xattrs) => (xattrs, None),
+        Err(why) => (None, Some(why)),
+    };
+    let (end, parts) = build(setup, origins, open_files, (may_repeat, top_xattrs))?;
     let inner = &*end.inner;
     let reading = &inner.streams.reading;
     debug!(
@@ -76,6 +80,11 @@ pub(super) fn start(setup: EndSetup) -> Result<SendEnd, Failure> {
         let path = path_text::to_bytes(&missing.text).unwrap_or_else(|_| missing.text.clone().into_bytes());
         let driver = &inner.driver;
         driver.settle_unannounced(&path, FileKind::Other, FileStatus::Failed, &missing.reason);
+    }
+    if let Some(why) = unread {
+        inner
+            .driver
+            .settle_unannounced(b".", FileKind::Folder, FileStatus::Failed, &why);
     }
     let queue = inner.streams.queue.as_ref();
     let queue = queue.filter(|_| reading.choice.threads > 0);
@@ -146,7 +155,7 @@ fn build(
     mut setup: EndSetup,
     origins: Vec<Origin>,
     open_files: u64,
-    may_repeat: bool,
+    (may_repeat, top_xattrs): (bool, Option<Vec<Xattr>>),
 ) -> Result<(SendEnd, Beginning), Failure> {
     let device = device_of(&setup.root, &origins[0])?;
     let sizes = Sizes::choose(&setup, &device)?;
@@ -154,11 +163,6 @@ fn build(
     let filters = Filters::new(&setup.spec.filters)?;
     let receipt = Receipt::open(setup.receipt.as_deref())?;
     let (config, top) = (config(&setup, &sizes), top(&setup.spec, &origins));
-    let takes_top_xattrs = top.is_some() && setup.spec.xattrs && setup.takes_top_xattrs;
-    let top_xattrs = match takes_top_xattrs {
-        true => Some(top_xattrs(&setup.root, &origins[0])?),
-        false => None,
-    };
     let spec = Arc::new(std::mem::take(&mut setup.spec));
     let sources = Arc::new(Sources::new(
         std::mem::replace(&mut setup.root, Root::own()),
@@ -275,18 +279,22 @@ fn top(spec: &CopySpec, origins: &[Origin]) -> Option<FileFacts> {
     origin.top().is_none().then_some(facts)
 }
 
-/// Extended attributes of the folder that is the source. Where it cannot be opened it is named when it is walked.
-fn top_xattrs(root: &Root, origin: &Origin) -> Result<Vec<Xattr>, Failure> {
-    let Ok(opened) = origin.open_at(root, b"", OpenFlags::READ | OpenFlags::FOLDER, false) else {
-        return Ok(Vec::new());
+/// Extended attributes of the folder that is the source, where the other end takes them; why they cannot be read. A folder that
+/// cannot be opened is named when it is walked.
+fn top_xattrs(setup: &EndSetup, origins: &[Origin]) -> Result<Option<Vec<Xattr>>, String> {
+    if !setup.spec.xattrs || !setup.takes_top_xattrs || top(&setup.spec, origins).is_none() {
+        return Ok(None);
+    }
+    let flags = OpenFlags::READ | OpenFlags::FOLDER;
+    let Ok(opened) = origins[0].open_at(&setup.root, b"", flags, false) else {
+        return Ok(None);
     };
-    xattrs_of(opened.as_fd()).map_err(|error| match error.kind() {
-        io::ErrorKind::FileTooLarge => {
-            let line = "the source folder itself has more than 65536 bytes of extended attributes";
-            Failure::new(FailureKind::Limit, line)
-        }
-        _ => Failure::system("extended attributes of the source folder itself", &error),
-    })
+    xattrs_of(opened.as_fd())
+        .map(Some)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::FileTooLarge => "has more than 65536 bytes of extended attributes".to_owned(),
+            _ => format!("extended attributes: {}", why(&error)),
+        })
 }
 
 /// The device of the first source; of the folder it is in, if it cannot be read itself.

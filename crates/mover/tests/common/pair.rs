@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use farline_mover::ReceiveEnd;
+use farline_mover::{EndSetup, ReceiveEnd};
 use farline_spec::{CopyReport, CopySpec, Failure};
 
 use super::{Into, OutOf, Sent, Weather, drive_sender, link, setup};
@@ -30,7 +30,13 @@ impl Ended {
 
 /// Runs one copy until both ends have returned.
 pub fn copy(spec: &CopySpec, streams: u16, weather: &Arc<Weather>) -> Ended {
-    let sender = SendEnd::start(setup(spec, streams, None)).expect("a sending end");
+    copy_from(setup(spec, streams, None), weather)
+}
+
+/// The same, by a sending end that is set up so.
+pub fn copy_from(sends: EndSetup, weather: &Arc<Weather>) -> Ended {
+    let (spec, streams) = (&sends.spec.clone(), sends.streams);
+    let sender = SendEnd::start(sends).expect("a sending end");
     let receiver = ReceiveEnd::start(setup(spec, streams, None)).expect("a receiving end");
     let (data_into, data_out_of): (Vec<Into>, Vec<OutOf>) = (0..streams).map(|_| link(weather)).unzip();
     let (catalogue_into, mut catalogue_out_of) = link(weather);
