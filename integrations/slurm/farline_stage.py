@@ -97,7 +97,7 @@ def owner(job: str) -> pwd.struct_passwd:
         StageError: when Slurm or the system does not know them.
     """
     # Not from what scontrol shows: the name that users give a job stands there before its owner.
-    asked = ["squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%U"]
+    asked = ["squeue", "--all", "--noheader", "--states=all", f"--jobs={job}", "--format=%U"]
     said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
     numbers = set(said.split())
     if len(numbers) != 1 or not (number := numbers.pop()).isdecimal():
@@ -155,6 +155,8 @@ def ended(child: subprocess.Popen[bytes], running: Path) -> int:
         except subprocess.TimeoutExpired:
             if reader.poll(0):
                 end(running)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(_GRACE_S)
                 raise StageError("the job was cancelled") from None
 
 
