@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -37,7 +38,7 @@ def temporary_state() -> Iterator[Path]:
     place = Path(run_time) if run_time and os.access(run_time, os.W_OK | os.X_OK) else None
     place = place or Path(os.environ.get("TMPDIR") or "/tmp")
     # Not by tempfile, whose import takes longer than a small copy's first bytes.
-    folder = place / f"{_PREFIX}{os.getpid()}-{os.urandom(8).hex()}"
+    folder = place / f"{_PREFIX}{os.getpid()}-{_here()}-{os.urandom(8).hex()}"
     try:
         folder.mkdir(mode=0o700)
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -56,20 +57,31 @@ def temporary_state() -> Iterator[Path]:
 def remove_abandoned(place: Path) -> None:
     """Removes this user's folders in `place` whose processes have ended without doing so.
 
-    The process must be gone, by its number, and have locked nothing: containers that share
-    `place` do not see each other's processes, and a number may be used again.
+    The process must be gone, by its number, and have locked nothing: a number may be used again.
+    Other hosts and containers may share `place`: theirs stay, as do folders without a name of this
+    form.
     """
+    here = _here()
+    form = re.compile(rf"{_PREFIX}([0-9]+)-{re.escape(here)}-[0-9a-f]{{16}}")
     with suppress(OSError), os.scandir(place) as entries:
         for entry in entries:
-            if entry.name.startswith(_PREFIX):
+            if here and (found := form.fullmatch(entry.name)):
                 with suppress(OSError):
-                    _remove_if_abandoned(Path(entry.path))
+                    _remove_if_abandoned(Path(entry.path), found[1])
 
 
-def _remove_if_abandoned(folder: Path) -> None:
+def _here() -> str:
+    """Where numbers of processes mean the same: since this start, in these containers' view."""
+    try:
+        start = Path("/proc/sys/kernel/random/boot_id").read_text("ascii")[:8]
+        return f"{start}.{Path('/proc/self/ns/pid').stat().st_ino:x}"
+    except OSError:
+        return ""
+
+
+def _remove_if_abandoned(folder: Path, process: str) -> None:
     facts = folder.lstat()
-    process = folder.name.removeprefix(_PREFIX).partition("-")[0]
-    is_ours = facts.st_uid == os.geteuid() and process.isdecimal()
+    is_ours = facts.st_uid == os.geteuid()
     if not is_ours or time.time() - facts.st_mtime < _YOUNG_S or Path("/proc", process).exists():
         return
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

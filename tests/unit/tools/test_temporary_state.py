@@ -37,20 +37,21 @@ def test_what_a_killed_process_left_goes_and_what_others_use_stays(
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
     (left,) = tmp_path.iterdir()
-    process = left.name.split("-")[2]
-    locked = tmp_path / f"farline-server-{process}-locked"
-    living = tmp_path / f"farline-server-{os.getppid()}-living"
-    other = tmp_path / "farline-server-notes"
+    _, _, process, here, _ = left.name.split("-")
+    locked = tmp_path / f"farline-server-{process}-{here}-{1:016x}"
+    living = tmp_path / f"farline-server-{os.getpid()}-{here}-{2:016x}"
+    other = tmp_path / f"farline-server-{process}-notes"
+    abroad = tmp_path / f"farline-server-{process}-0123abcd.f00d-{3:016x}"
     elsewhere = tmp_path / "elsewhere"
-    for folder in (locked, living, other, elsewhere):
+    for folder in (locked, living, other, abroad, elsewhere):
         folder.mkdir()
         (folder / "file").write_text("x")
-    link = tmp_path / f"farline-server-{process}-link"
+    link = tmp_path / f"farline-server-{process}-{here}-{4:016x}"
     link.symlink_to(elsewhere)
-    young = tmp_path / f"farline-server-{process}-young"
+    young = tmp_path / f"farline-server-{process}-{here}-{5:016x}"
     young.mkdir()
     long_ago = time.time() - 3600
-    for folder in (left, locked, living, other, elsewhere):
+    for folder in (left, locked, living, other, abroad, elsewhere):
         os.utime(folder, (long_ago, long_ago))
     os.utime(link, (long_ago, long_ago), follow_symlinks=False)
     holds = os.open(locked, os.O_RDONLY)
@@ -60,7 +61,9 @@ def test_what_a_killed_process_left_goes_and_what_others_use_stays(
             pass
     finally:
         os.close(holds)
-    assert set(tmp_path.iterdir()) == {locked, living, other, elsewhere, link, young}
+    assert set(tmp_path.iterdir()) == {
+        locked, living, other, abroad, elsewhere, link, young
+    }  # fmt: skip
     assert (elsewhere / "file").read_text() == "x"
 
 
