@@ -42,6 +42,7 @@ PEERS = (
     # The first of their versions: what has changed since then without a new version must still fit.
     OldPeer("v5", "b956c589", 5, has_carried=True),
     OldPeer("v6", "8a49789b", 6, has_carried=True),
+    OldPeer("v7", "da493b70", 7, has_carried=True),
 )
 
 

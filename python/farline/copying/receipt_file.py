@@ -75,7 +75,11 @@ def receipt_file(text: str) -> ReceiptFile:
             "is the file that standard output goes to; use --json-stream -v to print each name "
             "there"
         )
-    if facts is not None and facts.st_size and not _is_receipt(path):
+    try:
+        is_other = facts is not None and facts.st_size > 0 and not _is_receipt(path)
+    except OSError as error:
+        raise refused(f"cannot be read: {error.strerror}") from None
+    if is_other:
         raise refused("exists and is not a receipt; name another file, or delete this one first")
     path = Path(os.path.realpath(path))
     if not path.parent.is_dir():
@@ -87,11 +91,8 @@ def receipt_file(text: str) -> ReceiptFile:
 
 def _is_receipt(path: Path) -> bool:
     """Whether a copy may have written that file: anything else is somebody's data."""
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_BEGIN)) == _BEGIN
-    except OSError:
-        return False
+    with path.open("rb") as file:
+        return file.read(len(_BEGIN)) == _BEGIN
 
 
 def _is_output(facts: os.stat_result) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -387,9 +388,13 @@ def listed(names: NameList | None, document: dict[str, Any]) -> Iterator[dict[st
 
 def _check_readable(path: Path) -> None:
     """Refuses a list that cannot be read, before anything is made at the destination."""
-    if path.is_dir():
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return  # whoever opens it says why
+    if stat.S_ISDIR(mode):
         raise UsageError(f"--files-from {path}: is a folder; name a file with a name on each line")
-    if path.exists() and not os.access(path, os.R_OK):
+    if not os.access(path, os.R_OK, effective_ids=True):
         raise UsageError(f"--files-from {path}: {os.strerror(errno.EACCES)}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,13 @@ def test_a_folder_is_no_list_of_names(tmp_path: Path) -> None:
         names = NameList(tmp_path, zero_terminated=zero)
         with pytest.raises(UsageError, match="is a folder; name a file"), listed(names, {}):
             pass
+
+
+@pytest.mark.parametrize("zero", [False, True])
+def test_a_list_whose_name_is_too_long_is_refused_by_whoever_opens_it(zero: bool) -> None:
+    names = NameList(Path("x" * 300), zero_terminated=zero)
+    with suppress(UsageError), listed(names, {}) as document:
+        assert document["copy"]["source_list"].endswith("x" * 300)
 
 
 def test_a_list_that_is_not_there_is_said_so(tmp_path: Path) -> None:
