@@ -137,8 +137,9 @@ def test_a_longer_copy_is_kept_and_judged(tmp_path: Path) -> None:
     done = core_farline(tmp_path, "copy", "a", "b/", "--rate", "10Mbit/s", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     record = json.loads(done.stdout)
-    # What the copy's own report does not tell: found in the samples.
-    assert record["verdict"]["limit"] in ("application", "rate")
+    # What the copy's own report does not tell: found in the samples. Beside other work it may
+    # have waited for a CPU.
+    assert record["verdict"]["limit"] in ("application", "rate", "sender-cpu", "receiver-cpu")
     assert any("of the time; of that, held back" in line for line in record["verdict"]["evidence"])
     assert list((tmp_path / "store").rglob("*.jsonl"))
 
