@@ -81,7 +81,7 @@ impl Finalizer {
         match file::open_at(Some(folder.as_fd()), b".", access | OpenFlags::NAMELESS, mode) {
             Ok(file) => return Ok((file, None)),
             Err(error) if has_no_nameless(&error) => {}
-            Err(error) => return Err(error),
+            Err(error) => return Err(or_removed(folder.as_fd(), error)),
         }
         let staging = &self.destination.site().kept().staging;
         let name = staging.new_name();
@@ -422,7 +422,42 @@ pub fn named<T>(result: io::Result<T>) -> io::Result<T> {
 }
 
 /// Whether a file system makes no files without a name.
+/// `error`, which came of making a file without a name in `folder`; that the folder is gone, where it is: ext4 calls that forbidden.
+fn or_removed(folder: BorrowedFd<'_>, error: io::Error) -> io::Error {
+    let is_forbidden = error.kind() == io::ErrorKind::PermissionDenied;
+    match is_forbidden && file::stat_fd(folder).is_ok_and(|facts| facts.links == 0) {
+        true => io::Error::new(io::ErrorKind::NotFound, "its folder was removed in the meantime"),
+        false => error,
+    }
+}
+
 fn has_no_nameless(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidInput, IsADirectory, Unsupported};
     matches!(error.kind(), Unsupported | IsADirectory | InvalidInput)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_is_forbidden_in_a_folder_that_is_gone_is_that_it_is_gone() {
+        let top = tempfile::tempdir().unwrap();
+        let forbidden = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let folder = fs::File::open(top.path()).unwrap();
+        assert_eq!(
+            or_removed(folder.as_fd(), forbidden()).kind(),
+            io::ErrorKind::PermissionDenied
+        );
+        drop(top);
+        let said = or_removed(folder.as_fd(), forbidden());
+        assert_eq!(
+            super::super::words::in_words(&said),
+            "its folder was removed in the meantime"
+        );
+        let full = or_removed(folder.as_fd(), io::ErrorKind::StorageFull.into());
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+    }
 }
