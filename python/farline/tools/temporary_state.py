@@ -38,7 +38,8 @@ def temporary_state() -> Iterator[Path]:
     place = Path(run_time) if run_time and os.access(run_time, os.W_OK | os.X_OK) else None
     place = place or Path(os.environ.get("TMPDIR") or "/tmp")
     # Not by tempfile, whose import takes longer than a small copy's first bytes.
-    folder = place / f"{_PREFIX}{os.getpid()}-{_here()}-{os.urandom(8).hex()}"
+    here = _here()
+    folder = place / f"{_PREFIX}{os.getpid()}-{here}-{os.urandom(8).hex()}"
     try:
         folder.mkdir(mode=0o700)
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -51,21 +52,21 @@ def temporary_state() -> Iterator[Path]:
     finally:
         remove_folder(folder)
         os.close(lock)
-        remove_abandoned(place)
+        if here:
+            _remove_abandoned(place, here)
 
 
-def remove_abandoned(place: Path) -> None:
+def _remove_abandoned(place: Path, here: str) -> None:
     """Removes this user's folders in `place` whose processes have ended without doing so.
 
     The process must be gone, by its number, and have locked nothing: a number may be used again.
     Other hosts and containers may share `place`: theirs stay, as do folders without a name of this
     form.
     """
-    here = _here()
     form = re.compile(rf"{_PREFIX}([0-9]+)-{re.escape(here)}-[0-9a-f]{{16}}")
     with suppress(OSError), os.scandir(place) as entries:
         for entry in entries:
-            if here and (found := form.fullmatch(entry.name)):
+            if found := form.fullmatch(entry.name):
                 with suppress(OSError):
                     _remove_if_abandoned(Path(entry.path), found[1])
 
