@@ -7,6 +7,9 @@ use farline_sys::file;
 
 use crate::message::{MOST_XATTR_BYTES, Xattr, takes_xattr};
 
+/// Why a source with more of them than [`MOST_XATTR_BYTES`] does not come.
+pub(crate) const TOO_MANY: &str = "has more than 65536 bytes of extended attributes";
+
 /// The attributes of `file` that copies take; none where the file system has no such thing.
 ///
 /// # Errors

@@ -213,7 +213,7 @@ impl Decider {
         };
         if self.plan.mode == Mode::Real && !changes.is_empty() {
             changes.apply(&self.destination, folder)?;
-            open_for_owner(folder)?;
+            owner_rights::complete(folder)?;
         }
         let new_owner = wanted.belongs.differs(facts);
         Ok(new_mode || new_owner || self.has_other_time(b"", wanted, facts) || !changes.is_empty())
@@ -235,17 +235,6 @@ impl Decider {
         self.destination.is_other_mode(facts.mode, wanted.mode)
             || facts.mode & special != wanted.mode & special
             || facts.mode & SPECIAL_BITS & !wanted.mode != 0
-    }
-}
-
-/// Opens a folder that its access control list closes for its owner, who is to make names in it. Its bits follow later.
-///
-/// # Errors
-/// The kernel's.
-pub fn open_for_owner(folder: BorrowedFd<'_>) -> io::Result<()> {
-    match owner_rights::are_incomplete(file::stat_fd(folder)?.mode) {
-        true => owner_rights::grant(folder).map(drop),
-        false => Ok(()),
     }
 }
 

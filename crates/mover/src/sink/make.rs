@@ -147,7 +147,7 @@ impl Answerer<'_> {
         }
         let folder = folders.get(&said.path)?;
         let facts = file::stat_fd(folder.as_fd())?;
-        if is_real && parts.plan.spec.modes && facts.mode & OWNER != OWNER {
+        if is_real && parts.plan.spec.modes && owner_rights::are_incomplete(facts.mode) {
             parts.destination.keep_mode(folder.as_fd(), facts.mode | OWNER)?;
         }
         let wanted = Attributes {

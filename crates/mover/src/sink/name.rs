@@ -421,7 +421,6 @@ pub fn named<T>(result: io::Result<T>) -> io::Result<T> {
     })
 }
 
-/// Whether a file system makes no files without a name.
 /// `error`, which came of making a file without a name in `folder`; that the folder is gone, where it is: ext4 calls that forbidden.
 fn or_removed(folder: BorrowedFd<'_>, error: io::Error) -> io::Error {
     let is_forbidden = error.kind() == io::ErrorKind::PermissionDenied;
@@ -431,6 +430,7 @@ fn or_removed(folder: BorrowedFd<'_>, error: io::Error) -> io::Error {
     }
 }
 
+/// Whether a file system makes no files without a name.
 fn has_no_nameless(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidInput, IsADirectory, Unsupported};
     matches!(error.kind(), Unsupported | IsADirectory | InvalidInput)

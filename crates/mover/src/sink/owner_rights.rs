@@ -40,6 +40,17 @@ pub fn grant(folder: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(mode)
 }
 
+/// Gives the owner of `folder` the rights that its bits or its access control list withhold, if any: names are to be made in it.
+///
+/// # Errors
+/// The kernel's.
+pub fn complete(folder: BorrowedFd<'_>) -> io::Result<()> {
+    match are_incomplete(file::stat_fd(folder)?.mode) {
+        true => grant(folder).map(drop),
+        false => Ok(()),
+    }
+}
+
 /// Takes the rights from the owner of `folder` again that the bits `mode` withheld; what else was changed meanwhile stays.
 ///
 /// # Errors

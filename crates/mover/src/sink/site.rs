@@ -13,7 +13,7 @@ use tracing::debug;
 
 use super::NAMERS;
 use super::able::{Able, Losses};
-use super::attributes::{open_for_owner, xattr_changes};
+use super::attributes::xattr_changes;
 use super::clock::Clock;
 use super::entry::Small;
 use super::fold;
@@ -443,7 +443,7 @@ impl Destination {
             false => changes.without_lists(),
         };
         changes.apply(self, folder)?;
-        open_for_owner(folder)
+        owner_rights::complete(folder)
     }
 
     /// Files go below `folder`; `fresh` if it is known that nothing is there.

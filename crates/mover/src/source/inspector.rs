@@ -15,7 +15,7 @@ use super::settle::Trouble;
 use super::steady::{self, NO_FILE};
 use crate::Gauges;
 use crate::sum::{Hasher, Sum};
-use crate::xattrs::xattrs_of;
+use crate::xattrs::{TOO_MANY, xattrs_of};
 
 /// Bytes read at a time where a file is hashed before it is sent.
 const HASH_BYTES: usize = 1 << 20;
@@ -118,9 +118,7 @@ impl Inspector {
         }
         if wants_xattrs {
             found.xattrs = xattrs_of(opened.as_fd()).map_err(|error| match error.kind() {
-                io::ErrorKind::FileTooLarge => {
-                    Trouble::Beyond("has more than 65536 bytes of extended attributes".to_owned())
-                }
+                io::ErrorKind::FileTooLarge => Trouble::Beyond(TOO_MANY.to_owned()),
                 _ => Trouble::Kernel(error),
             })?;
         }

@@ -35,7 +35,7 @@ use crate::engine::{self, Device};
 use crate::message::Xattr;
 use crate::receipt::Receipt;
 use crate::request::Request;
-use crate::xattrs::xattrs_of;
+use crate::xattrs::{TOO_MANY, xattrs_of};
 use crate::{EndSetup, Root, path_text};
 
 /// Begins a sending end.
@@ -292,7 +292,7 @@ fn top_xattrs(setup: &EndSetup, origins: &[Origin]) -> Result<Option<Vec<Xattr>>
     xattrs_of(opened.as_fd())
         .map(Some)
         .map_err(|error| match error.kind() {
-            io::ErrorKind::FileTooLarge => "has more than 65536 bytes of extended attributes".to_owned(),
+            io::ErrorKind::FileTooLarge => TOO_MANY.to_owned(),
             _ => format!("extended attributes: {}", why(&error)),
         })
 }
