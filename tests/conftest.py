@@ -7,7 +7,9 @@ in `tests/skip-allowlist.txt`.
 
 A test that is marked `alone` measures times. If it fails while a hypervisor gave the machine's
 CPUs to others (more than is allowed in a run over an emulated path), that says nothing of farline:
-the test runs again, at most twice, and the summary says so. Its bounds stay what they are.
+the test runs again, at most twice, and the summary says so. Its bounds stay what they are. Before
+it does, the machine is watched until its CPUs are its own again, for ten minutes of all the tests
+at most.
 
 Hypothesis draws the same examples in every run and has no clock, so that a slow machine is no
 failure. With FARLINE_LONG=1 (`make test-long`) it draws new ones, and more where a test does not
@@ -18,6 +20,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Generator
 from fnmatch import fnmatch
@@ -41,6 +45,12 @@ RUNS_OF_ONE_TEST = 3
 STEAL_SHARE = 0.03
 """Largest share of one CPU's time that others may have had, as in the stamp of an emulated path."""
 AGAIN = pytest.StashKey[list[str]]()
+PATIENCE_S = 600.0
+"""How long all tests together wait for a hypervisor that gives the CPUs to others."""
+WATCHED_S = 2.0
+"""How long the CPUs are watched at a time."""
+BUSY = "import sys, time\nwhile time.monotonic() < float(sys.argv[1]): pass"
+WAITED = pytest.StashKey[float]()
 LONG = os.environ.get("FARLINE_LONG") == "1"
 
 settings.register_profile(
@@ -62,7 +72,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Notes when the time is over."""
-    config.stash[AGAIN] = []
+    config.stash[AGAIN], config.stash[WAITED] = [], 0.0
     seconds = config.getoption("--stop-after")
     config.stash[END] = float("inf") if seconds is None else time.monotonic() + seconds
 
@@ -89,10 +99,25 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         item.config.stash[AGAIN].append(
             f"{item.nodeid}: others had {taken:.1f} s of CPU time in {wall:.1f} s"
         )
+        _wait_for_own_cpus(item.config)
     for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
+
+
+def _wait_for_own_cpus(config: pytest.Config) -> None:
+    """Returns when a busy machine has its CPUs to itself, or when all patience is used up."""
+    while config.stash[WAITED] < PATIENCE_S:
+        began, stolen = time.monotonic(), stolen_s()
+        # A hypervisor takes nothing from CPUs that are idle.
+        command = [sys.executable, "-c", BUSY, str(began + WATCHED_S)]
+        for one in [subprocess.Popen(command) for _ in range(os.cpu_count() or 1)]:
+            one.wait()
+        wall, taken = time.monotonic() - began, stolen_s() - stolen
+        config.stash[WAITED] += wall
+        if taken <= STEAL_SHARE * wall:
+            return
 
 
 def pytest_terminal_summary(
@@ -101,6 +126,8 @@ def pytest_terminal_summary(
     """Names each test that ran again, and why."""
     for line in config.stash[AGAIN]:
         terminalreporter.write_line(f"ran again: {line}")
+    if waited := config.stash[WAITED]:
+        terminalreporter.write_line(f"waited {waited:.1f} s for CPUs that others had")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,7 +32,9 @@ def test_a(fresh, tmp_path, monkeypatch) -> None:
 """
 
 
-def outcome(folder: Path, mark: str, passes_at: int, stolen: str) -> tuple[str, int]:
+def outcome(
+    folder: Path, mark: str, passes_at: int, stolen: str, patience_s: float = 0.1
+) -> tuple[str, int]:
     """What pytest says of a test that passes at its nth run, and how often it ran."""
     tier = folder / "unit"
     tier.mkdir()
@@ -39,7 +42,10 @@ def outcome(folder: Path, mark: str, passes_at: int, stolen: str) -> tuple[str, 
     (tier / "test_a.py").write_text(text, encoding="utf-8")
     shutil.copy(CONFTEST, folder / "conftest.py")
     own = (folder / "conftest.py").read_text(encoding="utf-8")
-    told = f"\nfrom itertools import count\n_clock = count()\nstolen_s = lambda: {stolen}\n"
+    told = (
+        f"\nfrom itertools import count\n_clock = count()\nstolen_s = lambda: {stolen}\n"
+        f"PATIENCE_S, WATCHED_S = {patience_s}, 0.1\n"
+    )
     (folder / "conftest.py").write_text(own + told, encoding="utf-8")
     markers = "[pytest]\nmarkers =\n    unit: x\n    alone: x\n"
     (folder / "pytest.ini").write_text(markers, encoding="utf-8")
@@ -63,6 +69,14 @@ def test_a_failure_while_others_had_the_cpus_is_no_answer(tmp_path: Path) -> Non
     assert "1 passed" in output and "failed" not in output
     assert "ran again: unit/test_a.py::test_a: others had 10.0 s of CPU time in" in output
     assert runs == 2
+
+
+def test_it_runs_again_when_the_cpus_are_its_own(tmp_path: Path) -> None:
+    """Others take 10 s in the run and in each of the first two looks, and nothing then."""
+    output, runs = outcome(tmp_path, ALONE, 2, "10.0 * min(next(_clock), 6)", patience_s=60)
+    assert "1 passed" in output and output.count("ran again") == 1 and runs == 2
+    waited = re.search(r"waited ([\d.]+) s for CPUs that others had", output)
+    assert waited is not None and float(waited[1]) >= 0.3
 
 
 def test_a_fault_fails_however_often_it_runs(tmp_path: Path) -> None:
