@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use farline_spec::{Failure, FailureKind, PathText, is_plain};
+use farline_spec::{Failure, FailureKind, PathText, is_plain, plain_line};
 
 /// A name that is turned to text where it is shown, and only then.
 #[derive(Debug, Clone, Copy)]
@@ -12,6 +12,14 @@ impl fmt::Display for Shown<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&to_text(self.0))
     }
+}
+
+/// What the other end or the kernel said as one line of bearable length without control characters.
+pub fn one_line(text: &str) -> String {
+    const MOST_BYTES: usize = 1_000;
+    let mut line = plain_line(text, MOST_BYTES);
+    line.truncate(line.trim_end().len());
+    line
 }
 
 /// `path` as text that is UTF-8, fits one line, and can be turned back.

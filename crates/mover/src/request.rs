@@ -11,9 +11,9 @@ use twox_hash::XxHash3_128;
 use crate::message::{Entry, EntryKind, MAX_PATH_BYTES, Top};
 use crate::path_text;
 use crate::root::split;
+use crate::source::expand::has_wildcard;
 use crate::source::filter::{Filters, Pattern};
-use crate::source::has_wildcard;
-use crate::source::source_name;
+use crate::source::origin;
 
 /// Letters of a path that a failure quotes.
 const MOST_PATH_LETTERS: usize = 200;
@@ -59,7 +59,7 @@ impl Request {
         for text in &spec.sources {
             // One that is no path is none of the sending end's either, and comes back as it is.
             let path = path_text::to_bytes(text).unwrap_or_else(|_| text.clone().into_bytes());
-            names.push(source_name(&path).filter(|_| spec.source_list.is_none()));
+            names.push(origin::name(&path).filter(|_| spec.source_list.is_none()));
             sources.push(path);
         }
         let patterns: Vec<_> = names.iter().flatten().filter(|name| has_wildcard(name)).collect();

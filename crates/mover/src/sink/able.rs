@@ -13,8 +13,9 @@ use super::clock::{Clock, Grain, may_be_kept_as};
 use super::journal::Source;
 use super::lock::set_times;
 use super::site::{Destination, ResumeState};
-use super::words::{POISONED, in_words, one_line};
+use super::words::{POISONED, in_words};
 use crate::message::Xattr;
+use crate::path_text::one_line;
 
 /// Kinds of losses that are told apart; what comes more is none that this end knows.
 const MOST_KINDS: usize = 32;

@@ -21,9 +21,9 @@ use super::remembered::Remembered;
 use super::settle::Ledger;
 use super::site::Destination;
 use super::way::Way;
-use super::words::{Problems, in_words, one_line};
+use super::words::{Problems, in_words};
 use crate::message::{self, EntryKind, Proved, Wants};
-use crate::path_text::Shown;
+use crate::path_text::{Shown, one_line};
 use crate::receipt::line;
 use crate::sum::{Sum, note_sum};
 

@@ -14,10 +14,10 @@ use super::plan::Plan;
 use super::remembered::Remembered;
 use super::run::Run;
 use super::site::Destination;
-use super::words::{ends_all, in_words, one_line};
+use super::words::{ends_all, in_words};
 use crate::Gauges;
 use crate::message::Wants;
-use crate::path_text::Shown;
+use crate::path_text::{Shown, one_line};
 use crate::receipt::{Receipt, line};
 use crate::sum::note_sum;
 

@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::Mutex;
 
-use farline_spec::{Failure, FailureKind, kernel_words, plain_line};
+use farline_spec::{Failure, FailureKind, kernel_words};
 use tracing::debug;
 
-use crate::path_text::{self, Shown};
+use crate::path_text::{self, Shown, one_line};
 use crate::root::is_link_loop;
 
 /// Problems that are said; of the others only how many they are.
@@ -87,12 +87,6 @@ pub fn in_words(error: &io::Error) -> String {
 /// A protocol failure.
 pub fn broken(line: impl Into<String>) -> Failure {
     Failure::new(FailureKind::Protocol, line)
-}
-
-/// Text of the other end or the kernel as one line of bounded length.
-pub fn one_line(text: &str) -> String {
-    const MOST_BYTES: usize = 1_000;
-    plain_line(text, MOST_BYTES)
 }
 
 pub const POISONED: &str = "a thread of the copy panicked while it held shared state";

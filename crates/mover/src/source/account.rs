@@ -5,19 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use farline_proto::copy::sender::Settled;
-use farline_spec::{CopyReport, CopySpec, Failure, FileKind, FileStatus, plain_line};
+use farline_spec::{CopyReport, CopySpec, Failure, FileKind, FileStatus};
 use tracing::debug;
 
 use super::found::What;
 use super::removal::Removal;
 use super::sending::Sending;
 use crate::Gauges;
+use crate::path_text::one_line;
 use crate::receipt::{Receipt, line};
 use crate::request::Request;
 use crate::sum::note_sum;
 
-/// Bytes of a line that the other end or the kernel gave as a reason, at most.
-const MOST_REASON_BYTES: usize = 1_000;
 /// Problems besides files that are taken at the end.
 const MOST_PROBLEMS: usize = 1_000;
 
@@ -141,11 +140,4 @@ const fn kind_of(file: &Sending) -> FileKind {
         What::Folder => FileKind::Folder,
         What::Link(_) => FileKind::Link,
     }
-}
-
-/// `text` as one line of bearable length without control characters.
-pub(super) fn one_line(text: &str) -> String {
-    let mut line = plain_line(text, MOST_REASON_BYTES);
-    line.truncate(line.trim_end().len());
-    line
 }

@@ -1,69 +1,21 @@
 //! Reads what the scheduler gives and makes frames that are ready to be sent; on a stream's thread or one of its own.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use farline_proto::copy::sender::Piece;
-use farline_spec::{Failure, FailureKind, SumKind};
+use farline_spec::{Failure, FailureKind};
 
 use super::driver::Driver;
-use super::origin::Sources;
-use super::pool::{Pool, Queue};
+use super::pool::Pool;
+use super::queue::{Filled, Queue};
 use super::read_scheduler::{Asked, Next, ReadScheduler};
+use super::reading::Reading;
 use super::run::{PAUSE, Run};
-use super::sending::Sending;
-use super::settle::Trouble;
-use super::straight::{Pointer, Straight};
-use crate::Gauges;
-use crate::engine::{self, Choice, Completed, Reader, Request};
+use super::straight::Pointer;
+use super::trouble::Trouble;
+use crate::engine::{self, Completed, Reader, Request};
 use crate::frame::{Frame, FrameKind, Header};
 use crate::sum::{Sum, chunk_sum};
-
-/// A frame ready to be sent.
-#[derive(Debug)]
-pub(super) struct Filled {
-    /// The frame.
-    pub(super) frame: Frame,
-    /// Bytes of content in it.
-    pub(super) content_bytes: u64,
-    /// The file that it is a chunk of; `None` for a pack.
-    pub(super) file: Option<Arc<Sending>>,
-    /// Where the payload is, if the frame has its header alone.
-    pub(super) pointer: Option<Pointer>,
-}
-
-/// How content is read, and what of it is proved: the same for all readers of a copy.
-#[derive(Debug)]
-pub(super) struct Reading {
-    /// Where files are.
-    pub(super) sources: Arc<Sources>,
-    /// How files are read.
-    pub(super) choice: Choice,
-    /// Requests that each reader may have under way.
-    pub(super) depth: usize,
-    /// Chunk in use.
-    pub(super) chunk_bytes: u64,
-    /// Longest pack of all.
-    pub(super) pack_bytes: usize,
-    /// What content is proved with, if it is.
-    pub(super) sum: Option<SumKind>,
-    /// Whether content has to come from a device.
-    pub(super) waits_for_device: bool,
-    /// Files that go straight to the streams; `None` where every byte is read.
-    pub(super) straight: Option<Straight>,
-    /// Bytes of holes left out.
-    pub(super) hole_bytes: AtomicU64,
-    /// Figures.
-    pub(super) gauges: Arc<Gauges>,
-}
-
-impl Reading {
-    /// Room that frames of data need.
-    pub(super) fn frame_bytes(&self) -> usize {
-        // A chunk is at most as long as the longest frame.
-        (self.chunk_bytes as usize).max(self.pack_bytes)
-    }
-}
 
 /// One reader.
 pub(super) struct ChunkReader {

@@ -10,13 +10,13 @@ use farline_proto::copy::sender::{Config, Outcome, Progress};
 use farline_spec::{Failure, FailureKind, FileKind, FileStatus};
 use tracing::debug;
 
-use super::account::{Account, one_line};
+use super::account::Account;
 use super::lanes::Lanes;
 use super::run::Run;
 use super::sending::Sending;
 use crate::Gauges;
 use crate::message::{Catalogue, MAX_PATH_BYTES};
-use crate::path_text::Shown;
+use crate::path_text::{Shown, one_line};
 
 /// Messages that wait for the catalogue's stream before those who make more have to wait.
 const MOST_WORDS: usize = 4_096;

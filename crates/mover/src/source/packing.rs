@@ -5,11 +5,12 @@ use std::sync::Arc;
 use farline_proto::copy::sender::Batch;
 use farline_sys::file;
 
-use super::chunk_reader::{ChunkReader, Filled};
+use super::chunk_reader::ChunkReader;
+use super::queue::Filled;
 use super::run::PAUSE;
 use super::sending::Sending;
-use super::settle::Trouble;
 use super::steady;
+use super::trouble::Trouble;
 use crate::engine::OpenFile;
 use crate::frame::{Frame, FrameKind, Header};
 use crate::pack::{ITEM_HEADER_BYTES, write_item_header};

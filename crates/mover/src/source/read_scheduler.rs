@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering;
 use farline_proto::copy::sender::{Batch, Piece, Reach, Span, Work};
 use farline_sys::file;
 
-use super::chunk_reader::Reading;
 use super::driver::Driver;
 use super::folders::Folders;
+use super::reading::Reading;
 use super::run::Run;
 use super::sending::{Opened, Sending, Taken};
-use super::settle::Trouble;
 use super::steady;
+use super::trouble::Trouble;
 use crate::engine::{OpenFile, Reader};
 use crate::message::GRAIN_BYTES;
 use crate::sum::hole_sum;

@@ -10,8 +10,8 @@ use super::found::Found;
 use super::inspector::Inspector;
 use super::run::Run;
 use super::sending::Sending;
-use super::settle::Trouble;
 use super::steady;
+use super::trouble::Trouble;
 
 /// Pieces in which is waited, so that others see that this end has not stopped.
 const PIECE: Duration = Duration::from_millis(100);

@@ -1,73 +1,16 @@
-//! What keeps a file from being sent as it was announced, and the words for it; what is said of a file that is read.
+//! What is said of a file that is read, or that cannot be sent as it was announced.
 
-use std::io;
 use std::sync::Arc;
 
-use farline_proto::copy::sender::{CHANGED, Known, Loss, Piece};
+use farline_proto::copy::sender::{Known, Piece};
 use tracing::debug;
 
-use super::account::one_line;
 use super::driver::Driver;
-use super::origin::{is_another, why};
 use super::sending::Sending;
 use super::steady;
+use super::trouble::Trouble;
 use crate::engine::OpenFile;
 use crate::path_text::Shown;
-
-/// What keeps a file from being read.
-#[derive(Debug)]
-pub(super) enum Trouble {
-    /// It is not what was announced any more.
-    Changed,
-    /// It is given up for this reason.
-    Beyond(String),
-    /// The kernel says so.
-    Kernel(io::Error),
-}
-
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Self {
-        if is_another(&error) {
-            Self::Changed
-        } else {
-            Self::Kernel(error)
-        }
-    }
-}
-
-impl Trouble {
-    /// The kernel's number, where it was the kernel.
-    fn errno(&self) -> Option<i32> {
-        match self {
-            Self::Kernel(error) => error.raw_os_error(),
-            Self::Changed | Self::Beyond(_) => None,
-        }
-    }
-
-    /// One line for a person.
-    pub(super) fn reason(&self) -> String {
-        match self {
-            Self::Changed => CHANGED.to_owned(),
-            Self::Beyond(reason) => one_line(reason),
-            Self::Kernel(error) if is_gone(error) => VANISHED.to_owned(),
-            Self::Kernel(error) => why(error),
-        }
-    }
-
-    fn loss(&self) -> Loss {
-        match self {
-            Self::Changed => Loss::Changed,
-            Self::Beyond(_) | Self::Kernel(_) => Loss::For(self.reason()),
-        }
-    }
-}
-
-/// What a file that was there before and is not now is said to have done.
-pub(super) const VANISHED: &str = "disappeared while it was copied";
-
-fn is_gone(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound
-}
 
 impl Driver {
     /// `file` cannot be sent as it was announced: it is looked at once more and announced as it is then, or fails by name.

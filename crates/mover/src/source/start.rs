@@ -15,14 +15,15 @@ use tracing::{Span, debug};
 
 use super::account::Account;
 use super::catalogue::Opening;
-use super::chunk_reader::{ChunkReader, Reading};
+use super::chunk_reader::ChunkReader;
 use super::driver::Driver;
 use super::filter::Filters;
 use super::found::Found;
 use super::inspector::Inspector;
 use super::lanes::Lanes;
 use super::origin::{Missing, Origin, Sources, why};
-use super::pool::Queue;
+use super::queue::Queue;
+use super::reading::Reading;
 use super::removal::Removal;
 use super::run::Run;
 use super::second_look;

@@ -9,7 +9,7 @@ use farline_proto::copy::sender::steady::{grain_left_ns, may_be_under_way};
 use farline_sys::file::{self, FileFacts, FileKind};
 
 use super::found::Found;
-use super::settle::Trouble;
+use super::trouble::Trouble;
 
 /// This moment, as times of files are told.
 pub(super) fn now_ns() -> i64 {

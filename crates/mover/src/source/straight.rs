@@ -6,12 +6,10 @@
 //!
 //! [`Feedback::Whole`]: crate::message::Feedback::Whole
 
-use std::io;
 use std::sync::Arc;
 
 use farline_proto::copy::sender::Piece;
 
-use super::settle::Trouble;
 use crate::engine::OpenFile;
 
 /// Files that may be open because the other end has not said yet that it has them, at most; others are read meanwhile.
@@ -62,16 +60,6 @@ pub(super) struct Pointer {
     pub(super) open: Arc<OpenFile>,
     /// The part of it.
     pub(super) piece: Piece,
-}
-
-impl Trouble {
-    /// What it means that a stream could not take what is there.
-    pub(super) fn of_taking(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::UnexpectedEof => Self::Changed,
-            _ => Self::Kernel(error),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,14 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use farline_proto::copy::sender::Cargo;
 use farline_spec::{Failure, FailureKind};
 
-use super::chunk_reader::{ChunkReader, Filled, Reading};
+use super::chunk_reader::ChunkReader;
 use super::driver::{Driver, Machine};
 use super::lanes::Lanes;
-use super::pool::{Pool, Queue};
+use super::pool::Pool;
+use super::queue::{Filled, Queue};
+use super::reading::Reading;
 use super::run::{PAUSE, Run};
 use super::sending::Sending;
-use super::settle::Trouble;
 use super::straight::Pointer;
+use super::trouble::Trouble;
 use crate::frame::FrameKind;
 use crate::{Frame, Gauges, Outlet, pack};
 

@@ -129,7 +129,7 @@ impl Walker<'_> {
             // The source itself: all that is in it.
             return match self.ground.spec.recursive {
                 true => self.visit(&whole()),
-                false => self.unread(b".", Kind::Folder, super::look::NOT_RECURSIVE),
+                false => self.unread(b".", Kind::Folder, super::NOT_RECURSIVE),
             };
         }
         if path.len() > MAX_PATH_BYTES {

@@ -7,17 +7,14 @@ use std::sync::Arc;
 use farline_spec::{FileKind as Kind, FileStatus, SymbolicLinks};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
-use super::{Folder, Walker};
+use super::{Folder, NOT_RECURSIVE, Walker};
 use crate::message::MAX_PATH_BYTES;
 use crate::reserved::is_staging;
 use crate::source::found::{Found, What};
 use crate::source::held::{Held, Lengths};
 use crate::source::origin::{is_link_loop, why};
-use crate::source::settle::VANISHED;
 use crate::source::steady;
-
-/// Why a folder is left out.
-pub(super) const NOT_RECURSIVE: &str = "is a folder, but the copy is not recursive";
+use crate::source::trouble::VANISHED;
 
 /// A folder whose content is wanted too.
 pub(super) struct Way {

@@ -28,11 +28,13 @@ use super::held::{Lengths, Room};
 use super::inspector::Inspector;
 use super::origin::Sources;
 use super::run::{PAUSE, Run};
-use super::settle::VANISHED;
+use super::trouble::VANISHED;
 use crate::Gauges;
 pub(super) use list::List;
 use names::Names;
 
+/// Why a folder is left out.
+const NOT_RECURSIVE: &str = "is a folder, but the copy is not recursive";
 /// Threads that walk: on a file system far away one waits while the other works.
 pub(super) const THREADS: usize = 2;
 /// Names handed on at a time.
@@ -270,7 +272,7 @@ impl Walker<'_> {
         match sources.top(origin) {
             Some(top) => self.look_and_push(&folder, sources.folder(origin), top),
             None if self.ground.spec.recursive => self.visit(&folder),
-            None => self.unread(b".", Kind::Folder, look::NOT_RECURSIVE),
+            None => self.unread(b".", Kind::Folder, NOT_RECURSIVE),
         }
     }
 
