@@ -14,7 +14,7 @@ use super::finalizer::Finalizer;
 use super::further_name::FirstName;
 use super::journal::{Source, path_key};
 use super::owner::Resolved;
-use super::partial::Partials;
+use super::partials::Partials;
 use super::place::Folders;
 use super::plan::{Mode, Plan};
 use super::remembered::Remembered;

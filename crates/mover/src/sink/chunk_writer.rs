@@ -12,7 +12,7 @@ use super::driver::Machine;
 use super::entry::Entry;
 use super::entry::TICK;
 use super::frames::Frames;
-use super::partial::Partials;
+use super::partials::Partials;
 use super::plan::Plan;
 use super::run::Run;
 use super::settle::Ledger;

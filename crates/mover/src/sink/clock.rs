@@ -8,9 +8,9 @@ use std::io;
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use farline_proto::copy::journal::Source;
 use farline_spec::CopySpec;
 
-use super::journal::Source;
 use super::words::POISONED;
 
 /// Odd in every digit: 2001-02-03 04:05:07.123456789.

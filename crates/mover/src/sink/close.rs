@@ -15,9 +15,8 @@ use super::delete::Deletion;
 use super::driver::Machine;
 use super::entry::Entry;
 use super::finalizer::Finalizer;
-use super::make::OWNER;
 use super::owner::Belongs;
-use super::owner_rights;
+use super::owner_rights::{self, OWNER};
 use super::place::Folders;
 use super::plan::{Mode, Plan};
 use super::remembered::Remembered;
@@ -148,7 +147,7 @@ impl Closer {
             && staging::stays(error)
         {
             let how = format!("{} stays: {}", kept.staging.shown_name(), in_words(error));
-            self.destination.lose(Attribute::Staging, &how, 1);
+            self.destination.losses.lose(Attribute::Staging, &how, 1);
             return Ok(None);
         }
         Ok(ended.err().map(|error| {

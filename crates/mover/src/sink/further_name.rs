@@ -12,7 +12,7 @@ use super::attributes::xattr_changes;
 use super::decide::Verdict;
 use super::entry::Entry;
 use super::finalizer::Finalizer;
-use super::name::named;
+use super::named::named;
 use super::place::Folders;
 use super::plan::Mode;
 use crate::message::Wants;
@@ -195,6 +195,7 @@ impl Finalizer {
             let _ = staging.remove(&new);
         })?;
         self.destination
+            .losses
             .lose(Attribute::HardLink, "copied as separate files", 1);
         Ok(())
     }
@@ -212,7 +213,7 @@ impl Finalizer {
         file::flush(copy.as_fd())?;
         if self.plan.spec.xattrs {
             let xattrs = xattrs_of(old.as_fd())?;
-            xattr_changes(copy.as_fd(), &xattrs)?.apply(&self.destination, copy.as_fd())?;
+            xattr_changes(copy.as_fd(), &xattrs)?.apply(&self.destination.losses, copy.as_fd())?;
         }
         if self.plan.spec.times {
             self.destination.keep_time(copy.as_fd(), facts.mtime_ns)?;

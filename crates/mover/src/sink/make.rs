@@ -7,14 +7,14 @@ use std::sync::Arc;
 use farline_spec::{Attribute, CopySpec, Failure, FileKind as Kind, FileStatus, SyncLevel};
 use farline_sys::file::{self, FileFacts, FileKind};
 
-use super::able::FOLLOWS;
 use super::answer::Answerer;
 use super::attributes::Attributes;
 use super::decide::Verdict;
 use super::entry::Entry;
-use super::name::named;
+use super::losses::FOLLOWS;
+use super::named::named;
 use super::owner::Belongs;
-use super::owner_rights;
+use super::owner_rights::{self, OWNER};
 use super::place::word;
 use super::plan::Mode;
 use super::words::{ends_all, in_words};
@@ -22,9 +22,6 @@ use crate::message::{self, Wants};
 use crate::receipt::line;
 use crate::root::split;
 use crate::sum::{content_sum, note_sum};
-
-/// What the owner needs to put things into a folder.
-pub const OWNER: u32 = 0o700;
 
 /// The longest name of Linux. What a link leads to may be longer.
 const MOST_NAME_BYTES: usize = 255;
@@ -267,7 +264,7 @@ impl Answerer<'_> {
             && let Err(why) =
                 unless_followed(&|| parts.destination.set_link_time(parent, name, said.mtime_ns))
         {
-            parts.destination.lose(Attribute::LinkTime, &why, 1);
+            parts.destination.losses.lose(Attribute::LinkTime, &why, 1);
         }
     }
 

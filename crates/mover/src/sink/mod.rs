@@ -55,17 +55,22 @@ mod further_name;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod hands;
+mod intake;
 mod journal;
+mod keeping;
 mod lanes;
 mod lock;
 mod locked_folder;
+mod losses;
 mod make;
 mod name;
+mod named;
 mod outbox;
 mod owner;
 mod owner_rights;
 mod pack_workers;
 mod partial;
+mod partials;
 mod place;
 mod plan;
 mod remembered;
@@ -79,6 +84,7 @@ mod start;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod update;
 mod way;
 mod words;
 
@@ -97,13 +103,14 @@ use self::answer::{Answerer, Answers};
 use self::catalogue::{Gate, Reading};
 use self::chunk_writer::Writing;
 use self::close::Closer;
-use self::data::{Intake, Stream};
+use self::data::Stream;
 use self::driver::Machine;
 use self::hands::Hands;
+use self::intake::Intake;
 use self::lanes::Lanes;
 use self::plan::Plan;
 use self::run::Run;
-use self::site::Destination;
+use self::site::{Destination, NAMERS};
 use self::small::Small;
 use self::words::{NO_MORE, POISONED, broken};
 use crate::{EndSetup, Gauges, Inlet, Outlet};
@@ -116,8 +123,6 @@ pub fn has_staging(folder: BorrowedFd<'_>, spec: &CopySpec, origin: &str) -> boo
     staging::is_there(folder, &copy_key(spec, origin))
 }
 
-/// Threads that give names: while one waits for the device the other goes on.
-const NAMERS: usize = 2;
 /// Streams that have ended and nothing in hand for so long: nothing more comes. A fuzzer has nobody to wait for.
 const LONG_QUIET: Duration = Duration::from_millis(if cfg!(feature = "fuzzing") { 5 } else { 1_000 });
 

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use farline_sys::{file, owner, process};
 
-use super::make::OWNER;
-
+/// What the owner needs to put things into a folder.
+pub const OWNER: u32 = 0o700;
 const SET_GROUP: u32 = 0o2000;
 
 /// Whether bits withhold any right from a folder's owner.

@@ -11,16 +11,15 @@ use farline_spec::{Attribute, CopySpec, Failure, FailureKind};
 use farline_sys::file::{self, OpenFlags};
 use tracing::debug;
 
-use super::NAMERS;
-use super::able::{Able, Losses};
+use super::able::Able;
 use super::attributes::xattr_changes;
 use super::clock::Clock;
 use super::entry::Small;
 use super::fold;
 use super::journal::{Journal, Memory, Resumable};
-use super::make::OWNER;
+use super::losses::Losses;
 use super::owner::Belongs;
-use super::owner_rights;
+use super::owner_rights::{self, OWNER};
 use super::place::{self, DestinationLookup, Folders, MissingTarget, Reach};
 use super::plan::{Mode, Plan};
 use super::staging::{self, Staging, copy_key};
@@ -29,6 +28,8 @@ use crate::Root;
 use crate::message::{Entry, Top, Xattr};
 use crate::reserved::is_staging;
 
+/// Threads that give names: while one waits for the device the other goes on.
+pub const NAMERS: usize = 2;
 const FOLDER_MODE: u32 = 0o777;
 
 /// Whether a copy of `spec`, asked for by `origin`, would find nothing at its destination below `root`; false where that cannot
@@ -442,7 +443,7 @@ impl Destination {
             true => changes,
             false => changes.without_lists(),
         };
-        changes.apply(self, folder)?;
+        changes.apply(&self.losses, folder)?;
         owner_rights::complete(folder)
     }
 
@@ -483,7 +484,7 @@ impl Destination {
         let (tried, keeps_all_away) = locked.ok_or_else(|| broken("the lock was released"))?;
         if !keeps_all_away {
             let how = "the file system has no locks: only copies on this host are prevented from running at the same time";
-            self.lose(Attribute::Lock, how, 1);
+            self.losses.lose(Attribute::Lock, how, 1);
         }
         let (journal, mut memory) = staging.journal(boot.trim(), self.plan.durable && tried.syncs)?;
         let fresh = fresh && memory.is_empty();

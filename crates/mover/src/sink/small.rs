@@ -5,10 +5,10 @@ use std::sync::Arc;
 use farline_proto::copy::receiver::{self, Known, Ready};
 use farline_spec::Failure;
 
-use super::data::Intake;
 use super::driver::Receiver;
 use super::entry::Entry;
 use super::finalizer::Finalizer;
+use super::intake::Intake;
 use super::place::Folders;
 use super::plan::Mode;
 use super::settle::Ledger;

@@ -7,11 +7,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex};
 
-use farline_proto::copy::receiver::replacement;
+use farline_proto::copy::receiver::{Verdict, replacement};
 use farline_spec::{FileKind as Kind, Overwrite, SyncLevel};
 use farline_sys::file::{self, FileFacts, OpenFlags};
 
-use super::decide::Verdict;
 use super::owner_rights;
 use super::place::{Folders, word};
 use super::plan::{Mode, Plan};
