@@ -15,8 +15,8 @@ use tracing::Span;
 use crate::copy::{CopyPlan, Copying, prepare, prepare_data};
 use crate::machine::LocalChange;
 use crate::message::profile::MAX_ROWS;
-use crate::run::{End, OpenStream, Run, RunEvent, RunOutcome, RunRequest, RunTurn};
-use crate::streams::is_data;
+use crate::run::{OpenStream, Run, RunEvent, RunOutcome, RunRequest, RunTurn};
+use crate::streams::{End, is_data};
 
 /// How much a run of this end may do.
 #[derive(Debug, Clone, Copy, Default)]

@@ -7,9 +7,24 @@ use farline_spec::unit::{CpuIndex, RateBps, StreamCount};
 use farline_spec::{AddressPair, Direction, RunSpec, TcpOptions, Transport};
 use farline_transport::Role;
 
-pub use crate::run::End;
+/// Which end of the session this process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The one who asked for the run.
+    Client,
+    /// The one who was asked.
+    Server,
+}
 
 impl End {
+    /// The number that stands for it in records and samples.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Client => 0,
+            Self::Server => 1,
+        }
+    }
+
     /// The end at the other side.
     pub const fn other(self) -> Self {
         match self {

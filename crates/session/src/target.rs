@@ -6,12 +6,13 @@ use std::net::Ipv6Addr;
 use farline_spec::{Failure, FailureKind};
 use serde::{Deserialize, Serialize};
 
-use crate::ticket::MAX_TICKET_BYTES;
 use crate::tls::Fingerprint;
 
 /// Control port of a server that names none.
 pub const DEFAULT_PORT: u16 = 5470;
 
+/// Longest ticket, in bytes.
+pub const MAX_TICKET_BYTES: usize = 4096;
 const SCHEME: &str = "farline://";
 const IPERF3_SCHEME: &str = "iperf3://";
 /// Port of an iperf3 server that names none.

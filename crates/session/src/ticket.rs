@@ -19,17 +19,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use farline_spec::{Direction, Failure, FailureKind, Limits, Scope, TicketClaims, from_json};
+use farline_spec::{Direction, Failure, FailureKind, Limits, Scope, TicketClaims, from_json, kernel_words};
 use ring::hmac;
 
 use crate::message::Task;
 use crate::state_dir::{ServerFolders, StateDir, random};
-use crate::target::Target;
-use crate::ticket_records::has_secret;
+use crate::target::{MAX_TICKET_BYTES, Target};
 use crate::tls::ServerIdentity;
-
-/// Longest ticket, in bytes.
-pub const MAX_TICKET_BYTES: usize = 4096;
 
 pub(crate) const SECRET_FILE: &str = "ticket.key";
 const SECRET_BYTES: usize = 32;
@@ -239,6 +235,34 @@ pub(crate) fn file_name(claims: &TicketClaims) -> String {
 
 pub(crate) fn unwritten(error: &serde_json::Error) -> Failure {
     Failure::new(FailureKind::Internal, format!("writing a ticket: {error}"))
+}
+
+/// Whether there is a secret behind the tickets of a server.
+///
+/// # Errors
+/// [`FailureKind::Usage`] where there are tickets without it: whoever asks has named the wrong folder of keys.
+/// [`FailureKind::System`] when the folder cannot be looked into.
+pub(crate) fn has_secret(folders: ServerFolders<'_>) -> Result<bool, Failure> {
+    let secret = folders.keys.join(SECRET_FILE);
+    let is_there = secret.try_exists().map_err(|error| {
+        let line = format!("{}: {}", secret.display(), kernel_words(&error));
+        Failure::new(FailureKind::System, line)
+    })?;
+    let kept = std::fs::read_dir(folders.state.join(KEPT_FOLDER));
+    let has_tickets = kept.is_ok_and(|kept| {
+        kept.flatten()
+            .any(|file| is_valid(&file.file_name().to_string_lossy(), now_s()))
+    });
+    if !is_there && has_tickets {
+        let line = format!(
+            "{} has no {SECRET_FILE}, but {state} has tickets; name the folder of the keys with --keys, or delete \
+             {state}/{KEPT_FOLDER} if they are to be void",
+            folders.keys.display(),
+            state = folders.state.display()
+        );
+        return Err(Failure::new(FailureKind::Usage, line));
+    }
+    Ok(is_there)
 }
 
 /// Seconds since 1970 by this machine's clock.

@@ -1,13 +1,12 @@
 //! Tickets as they are remembered: listed, looked at and revoked, without the server.
 
-use farline_spec::{Failure, FailureKind, TicketClaims, TicketRecord, kernel_words};
+use farline_spec::{Failure, FailureKind, TicketClaims, TicketRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::state_dir::{ServerFolders, StateDir};
 use crate::target::Target;
 use crate::ticket::{
-    KEPT_FOLDER, SECRET_FILE, TicketOffice, USES_FOLDER, claims_of, file_name, is_name, is_valid, now_s,
-    unwritten,
+    KEPT_FOLDER, TicketOffice, USES_FOLDER, claims_of, file_name, has_secret, is_name, now_s, unwritten,
 };
 
 /// What the folder keeps of a ticket that was made.
@@ -131,37 +130,10 @@ fn existing_office(folders: ServerFolders<'_>) -> Result<Option<TicketOffice>, F
     TicketOffice::open(&StateDir::of(folders)?).map(Some)
 }
 
-/// Whether there is a secret behind the tickets of a server.
-///
-/// # Errors
-/// [`FailureKind::Usage`] where there are tickets without it: whoever asks has named the wrong folder of keys.
-/// [`FailureKind::System`] when the folder cannot be looked into.
-pub(crate) fn has_secret(folders: ServerFolders<'_>) -> Result<bool, Failure> {
-    let secret = folders.keys.join(SECRET_FILE);
-    let is_there = secret.try_exists().map_err(|error| {
-        let line = format!("{}: {}", secret.display(), kernel_words(&error));
-        Failure::new(FailureKind::System, line)
-    })?;
-    let kept = std::fs::read_dir(folders.state.join(KEPT_FOLDER));
-    let has_tickets = kept.is_ok_and(|kept| {
-        kept.flatten()
-            .any(|file| is_valid(&file.file_name().to_string_lossy(), now_s()))
-    });
-    if !is_there && has_tickets {
-        let line = format!(
-            "{} has no {SECRET_FILE}, but {state} has tickets; name the folder of the keys with --keys, or delete \
-             {state}/{KEPT_FOLDER} if they are to be void",
-            folders.keys.display(),
-            state = folders.state.display()
-        );
-        return Err(Failure::new(FailureKind::Usage, line));
-    }
-    Ok(is_there)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ticket::SECRET_FILE;
     use crate::ticket::mint_ticket;
     use farline_spec::unit::SessionCount;
     use farline_spec::{Limits, Scope};

@@ -5,11 +5,22 @@
 
 use farline_emulator::model::Corruption;
 
-use crate::sample::Gauges;
-
 /// Number of a machine in its [`crate::World`], in the order of their adding: the address packets are sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EndpointId(pub(crate) u32);
+
+/// What a machine says of itself; what does not apply to it is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Gauges {
+    /// Window in packets.
+    pub window: f64,
+    /// Packets under way.
+    pub in_flight: u64,
+    /// Packets delivered so far: known to have arrived (a sender), ready to be read (a receiver).
+    pub delivered: u64,
+    /// Latest round-trip time.
+    pub rtt_ns: u64,
+}
 
 /// A train of packets to send: `segments` packets back to back, all `segment_bytes` long but the last.
 ///

@@ -30,9 +30,9 @@ pub mod tcp;
 pub mod udt;
 mod world;
 
-pub use endpoint::{Either, Endpoint, EndpointId, Received, Transmit};
+pub use endpoint::{Either, Endpoint, EndpointId, Gauges, Received, Transmit};
 pub use random::Random;
-pub use sample::{Gauges, PipeSample, Samples};
+pub use sample::{PipeSample, Samples};
 pub use world::World;
 
 /// Nanoseconds in a second.

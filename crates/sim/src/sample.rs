@@ -1,19 +1,6 @@
 //! Figures over time.
 
-use crate::endpoint::EndpointId;
-
-/// What a machine says of itself; what does not apply to it is 0.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Gauges {
-    /// Window in packets.
-    pub window: f64,
-    /// Packets under way.
-    pub in_flight: u64,
-    /// Packets delivered so far: known to have arrived (a sender), ready to be read (a receiver).
-    pub delivered: u64,
-    /// Latest round-trip time.
-    pub rtt_ns: u64,
-}
+use crate::endpoint::{EndpointId, Gauges};
 
 /// A pipe at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

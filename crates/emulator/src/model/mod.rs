@@ -43,6 +43,7 @@ mod transit;
 mod wire;
 
 pub use counters::{PipeCounters, PipeState};
-pub use network::{Arrival, Network, TooBig, Watched};
+pub use network::{Arrival, Network};
+pub use outbox::{TooBig, Watched};
 pub use settings::framing_bytes;
 pub use train::{Corruption, Train};

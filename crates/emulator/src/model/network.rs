@@ -6,7 +6,7 @@ use farline_spec::{Failure, FailureKind, LinkChange, LinkDirection, LinkSpec, To
 
 use super::agenda::{Agenda, NEVER};
 use super::counters::{PipeCounters, PipeState};
-use super::outbox::Outbox;
+use super::outbox::{Outbox, TooBig, Watched};
 use super::pipe::{Pipe, Step};
 use super::settings;
 use super::train::Train;
@@ -21,28 +21,6 @@ pub struct Arrival<P> {
     /// The port it was sent to.
     pub port: usize,
     /// What arrives.
-    pub train: Train<P>,
-}
-
-/// Segments that were larger than a pipe's MTU and were dropped there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TooBig<P> {
-    /// The port they had been sent from.
-    pub from_port: usize,
-    /// The MTU they met.
-    pub mtu_bytes: u32,
-    /// The segments.
-    pub train: Train<P>,
-}
-
-/// A train that left the wire of a watched pipe.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Watched<P> {
-    /// Number of the pipe.
-    pub pipe: usize,
-    /// When the last segment left the wire, before the propagation delay.
-    pub at_ns: u64,
-    /// What left it; packets that were lost are not there.
     pub train: Train<P>,
 }
 

@@ -1,10 +1,32 @@
 //! What pipes have to tell besides arrivals.
 
-use super::network::{TooBig, Watched};
+use super::train::Train;
 use super::transit::Transit;
 
 /// Reports of too small an MTU that are kept for the next call; more are counted, not reported.
 const REPORTS: usize = 4096;
+
+/// Segments that were larger than a pipe's MTU and were dropped there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TooBig<P> {
+    /// The port they had been sent from.
+    pub from_port: usize,
+    /// The MTU they met.
+    pub mtu_bytes: u32,
+    /// The segments.
+    pub train: Train<P>,
+}
+
+/// A train that left the wire of a watched pipe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Watched<P> {
+    /// Number of the pipe.
+    pub pipe: usize,
+    /// When the last segment left the wire, before the propagation delay.
+    pub at_ns: u64,
+    /// What left it; packets that were lost are not there.
+    pub train: Train<P>,
+}
 
 /// Reports and observations that wait to be taken.
 #[derive(Debug)]

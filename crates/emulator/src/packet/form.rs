@@ -2,6 +2,9 @@
 
 use super::network::Family;
 
+/// Longest headers that are rebuilt, from the start of the IP packet: IPv6, extension headers, TCP with options.
+pub(super) const MOST_HEADER_BYTES: usize = 240;
+
 /// What the IP packet carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {

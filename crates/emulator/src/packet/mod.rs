@@ -20,6 +20,7 @@ mod form;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod icmp;
+mod malformed;
 mod network;
 mod parse;
 pub mod pcap;
@@ -30,7 +31,8 @@ mod vnet;
 pub use corrupt::{Corruption, corrupt};
 pub use form::{Form, Transport};
 pub use icmp::too_big;
-pub use parse::{Malformed, Parsed, parse};
+pub use malformed::Malformed;
+pub use parse::{Parsed, parse};
 pub use run::{Header, Piece, Run};
 pub use segment::append_segment;
 pub use vnet::VNET_BYTES;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::checksum::{fold, sum};
-use super::parse::Malformed;
+use super::malformed::Malformed;
 
 pub(super) const TCP: u8 = 6;
 pub(super) const UDP: u8 = 17;

@@ -1,28 +1,15 @@
 //! From bytes as a device gives them to addresses and a form.
 
-use std::fmt;
 use std::net::IpAddr;
 
-use super::form::{Form, Transport};
+use super::form::{Form, MOST_HEADER_BYTES, Transport};
+use super::malformed::Malformed;
 use super::network::{self, Family, Network, u16_at};
-use super::run::MOST_HEADER_BYTES;
 use super::vnet::{Cut, VNET_BYTES, Vnet};
 
 const TCP_BYTES: usize = 20;
 const UDP_BYTES: usize = 8;
 const ICMP_BYTES: usize = 8;
-
-/// A packet that cannot be carried, and why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Malformed(pub &'static str);
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "packet: {}", self.0)
-    }
-}
-
-impl std::error::Error for Malformed {}
 
 /// What a packet says about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,12 +3,9 @@
 use std::ops::{Deref, Range};
 
 use super::checksum;
-use super::form::{Form, Transport};
+use super::form::{Form, MOST_HEADER_BYTES, Transport};
 use super::network::{self, Family, put_u16, u16_at};
 use super::vnet::{self, VNET_BYTES};
-
-/// Longest headers that are rebuilt, from the start of the IP packet: IPv6, extension headers, TCP with options.
-pub(super) const MOST_HEADER_BYTES: usize = 240;
 
 /// Place of the flags in a TCP header, and those that one segment alone carries (RFC 9293, RFC 3168).
 const TCP_FLAGS: usize = 13;

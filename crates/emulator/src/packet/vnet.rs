@@ -1,6 +1,6 @@
 //! The virtio-net header in front of every packet (virtio 1.2, section 5.1.6), little endian.
 
-use super::Malformed;
+use super::malformed::Malformed;
 
 /// Bytes of the header.
 pub const VNET_BYTES: usize = 10;

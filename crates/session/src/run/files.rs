@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use farline_mover::Gauges;
 use farline_spec::{CopyProgress, MoverSamples};
 
-use super::OwnStages;
 use super::cpu::micros;
+use super::events::OwnStages;
 use super::rows::Interval;
 use crate::copy::Copying;
 use crate::message::FarStages;

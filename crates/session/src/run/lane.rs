@@ -9,9 +9,10 @@ use farline_sys::thread::CpuClock;
 use farline_transport::{Counters, Probe, Role};
 
 use super::cpu::micros;
+use super::events::OpenStream;
 use super::rows::{self, Interval, Look, Name};
 use super::worker::WorkerEnd;
-use super::{End, OpenStream};
+use crate::streams::End;
 
 /// A stream, its thread, and what was last seen of both.
 pub(super) struct Lane {

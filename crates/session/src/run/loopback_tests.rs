@@ -1,6 +1,6 @@
 //! The engine over the real transports: nothing carried, and TCP and UDP over loopback.
 
-use farline_transport::{Connect, StreamKey, transport_for};
+use farline_transport::{Connect, Role, StreamKey, transport_for};
 
 use super::tests::{Bench, spec, start, total};
 use super::*;

@@ -28,6 +28,7 @@ mod budget;
 mod control;
 mod cpu;
 mod enforce;
+mod events;
 mod files;
 mod lane;
 mod rows;
@@ -47,58 +48,22 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use farline_spec::unit::CpuIndex;
 use farline_spec::unit::counted;
-use farline_spec::{
-    CopyProgress, CopyReport, CpuUse, Failure, FailureKind, MoverSamples, RunSpec, Samples, StreamRecord,
-    Transport,
-};
+use farline_spec::{Failure, FailureKind, RunSpec, Transport};
 use farline_sys::wake::Waker;
-use farline_transport::{Role, SharedRate, Stream};
-use tracing::Span;
+use farline_transport::SharedRate;
 
 use crate::copy::{Copying, ScavengerController};
 pub use crate::machine::RunTurn;
-use crate::message::FarStages;
+pub use crate::streams::End;
 use budget::Budget;
+
 use control::Control;
+pub use events::{OpenStream, OwnStages, RunEvent, RunOutcome};
 use lane::Lane;
+use rows::MAX_ROWS;
 use sampler::{Outlet, Plan, Sampler};
-use worker::{Note, Worker};
-
-/// Rows of samples one run may keep: 27 columns of 8 bytes make this under 2 GiB.
-const MAX_ROWS: usize = 8_000_000;
-
-/// Which end of the session this process is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// The one who asked for the run.
-    Client,
-    /// The one who was asked.
-    Server,
-}
-
-impl End {
-    /// The number that stands for it in records and samples.
-    pub const fn number(self) -> u8 {
-        match self {
-            Self::Client => 0,
-            Self::Server => 1,
-        }
-    }
-}
-
-/// One open stream and the job this end does on it.
-pub struct OpenStream {
-    /// Number of the stream in its session, from 0.
-    pub stream: u16,
-    /// What this end does.
-    pub role: Role,
-    /// CPU to pin its thread to; the scheduler's choice if absent.
-    pub cpu: Option<CpuIndex>,
-    /// The stream itself.
-    pub io: Stream,
-}
+use worker::{Note, Worker, spawn};
 
 /// Everything that [`Run::start`] needs.
 pub struct RunRequest {
@@ -122,62 +87,6 @@ pub struct RunRequest {
     pub rate: Option<Arc<SharedRate>>,
     /// What makes that rate give way to other traffic.
     pub give_way: Option<ScavengerController>,
-}
-
-/// What happens in a run, in order.
-#[derive(Debug, Clone, PartialEq)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "a few events a second, each moved once: a box would only be one more allocation"
-)]
-pub enum RunEvent {
-    /// One interval of all streams of this end.
-    Samples(Samples),
-    /// The same interval of the files of a copy.
-    MoverSamples(MoverSamples),
-    /// How far a copy is.
-    Progress(CopyProgress),
-    /// How far this end's stages of it are.
-    Stages(OwnStages),
-    /// Streams that were to come while a copy runs are there, all but so many, the last of which failed for this reason.
-    LateStreams {
-        /// Streams that are not open.
-        missing: u16,
-        /// Why.
-        why: Option<String>,
-    },
-    /// What the machine of this end hears.
-    Turn(RunTurn),
-}
-
-/// How far one end of a copy is, of the stages that it has: counters since the start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct OwnStages {
-    /// Microseconds since this end started the run.
-    pub at_us: u64,
-    /// Whether this end has the files.
-    pub sends: bool,
-    /// What the other end would be told.
-    pub figures: FarStages,
-}
-
-/// What a run came to at this end.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct RunOutcome {
-    /// Every row that went out as an event.
-    pub samples: Samples,
-    /// Every row about files that went out as an event.
-    pub mover_samples: MoverSamples,
-    /// One record per stream of this end, in the order of the request.
-    pub streams: Vec<StreamRecord>,
-    /// CPU time of the process from the start to the end of the last stream.
-    pub cpu: CpuUse,
-    /// Seconds from the start until the last stream ended.
-    pub run_s: f64,
-    /// What this end of a copy did.
-    pub copy: Option<CopyReport>,
-    /// The first thing that went wrong. What was measured before it is in the other fields.
-    pub failure: Option<Failure>,
 }
 
 /// A run that has started.
@@ -326,14 +235,6 @@ impl Crew<'_> {
         }
         Ok(lanes)
     }
-}
-
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Failure> {
-    let session = Span::current();
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(move || session.in_scope(body))
-        .map_err(|error| Failure::system(&format!("starting thread {name}"), &error))
 }
 
 fn check(request: &RunRequest) -> Result<(), Failure> {

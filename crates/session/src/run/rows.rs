@@ -3,7 +3,10 @@
 use farline_spec::{Samples, StreamRecord};
 use farline_transport::Counters;
 
-use super::End;
+use crate::streams::End;
+
+/// Rows of samples one run may keep: 27 columns of 8 bytes make this under 2 GiB.
+pub(super) const MAX_ROWS: usize = 8_000_000;
 
 /// One look at one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,13 +14,15 @@ use farline_transport::{Role, SharedRate};
 use super::control::Control;
 use super::cpu::{CpuMark, micros};
 use super::enforce::RateGuard;
+use super::events::{OpenStream, RunEvent, RunOutcome};
 use super::files::{Files, LOOK_EVERY};
 use super::lane::Lane;
-use super::rows::Interval;
+use super::rows::{Interval, MAX_ROWS};
 use super::timetable::{RECEIVERS_LATER, Timetable, delivery_time, sending_time, take_due};
-use super::worker::{Note, Worker, WorkerEnd};
-use super::{End, MAX_ROWS, OpenStream, RunEvent, RunOutcome, RunTurn, spawn};
+use super::worker::{Note, Worker, WorkerEnd, spawn};
 use crate::copy::{GIVE_WAY_INTERVAL, ScavengerController, messages_bps};
+use crate::machine::RunTurn;
+use crate::streams::End;
 use crate::streams::is_data;
 
 /// Time in which an aborted stream must return: many times what a transport waits at once.

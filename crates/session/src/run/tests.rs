@@ -2,7 +2,9 @@
 
 use std::sync::Weak;
 
-use farline_transport::{Probe, Stream};
+use farline_spec::Samples;
+use farline_spec::unit::CpuIndex;
+use farline_transport::{Probe, Role, Stream};
 
 use super::fake::{FakeStream, Fault, pair};
 use super::*;

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
@@ -10,12 +11,24 @@ use farline_spec::unit::CpuIndex;
 use farline_spec::{Failure, FailureKind, Granted};
 use farline_sys::thread::{self, CpuClock};
 use farline_transport::{Received, Role, Stream, StreamReport};
-use tracing::{Level, debug, enabled, error_span};
+use tracing::{Level, Span, debug, enabled, error_span};
 
-use super::OpenStream;
 use super::budget::Budget;
 use super::control::Control;
 use super::cpu::micros;
+use super::events::OpenStream;
+
+/// Starts a thread whose log lines are those of the session at hand.
+///
+/// # Errors
+/// [`FailureKind::System`] when it cannot be made.
+pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Failure> {
+    let session = Span::current();
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || session.in_scope(body))
+        .map_err(|error| Failure::system(&format!("starting thread {name}"), &error))
+}
 
 /// What other threads tell the sampler.
 pub(super) enum Note {

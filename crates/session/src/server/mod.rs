@@ -27,6 +27,7 @@ mod permits;
 mod reception;
 mod refusals;
 mod register;
+mod serving;
 mod session;
 pub(crate) mod slots;
 

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use farline_spec::{Failure, FailureKind};
 use farline_sys::wake::poll_readable;
 
-use super::connection::{self, Caller};
+use super::connection::Caller;
 use super::events::AuditEvent;
 use super::lobby::{Left, Lobby, Visitor};
 use super::permits::HandshakePermit;
+use super::serving::serve;
 use super::{Shared, listen};
 use crate::channel::Interrupt;
 
@@ -257,7 +258,7 @@ impl Crew {
         let leaving = Leaving(Arc::clone(&over), Arc::clone(&self.shared));
         let body = move || {
             let _leaving = leaving;
-            connection::serve(&shared, socket, caller, own, permit);
+            serve(&shared, socket, caller, own, permit);
         };
         let spawned = std::thread::Builder::new().name("fl-session".into()).spawn(body);
         let thread = spawned.map_err(|error| Failure::system("starting thread fl-session", &error))?;

@@ -9,24 +9,13 @@ use farline_spec::Failure;
 use farline_sys::{datagram, time};
 
 use super::link::Link;
-use super::sender::Sender;
+use super::sender::{Sender, Step};
 use crate::failure::{aborted, is_slice, while_moving};
 use crate::limit::Turn;
 use crate::socket::errno;
 
 /// Pause after the device's queue was full.
 const QUEUE_FULL: Duration = Duration::from_millis(1);
-
-/// What became of an attempt to send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
-    /// A burst went, or a part of one.
-    Sent,
-    /// There is one, but its turn has not come, or the kernel takes none now.
-    NotYet,
-    /// There is none.
-    Nothing,
-}
 
 impl Sender {
     /// Sends one burst: gaps whenever there are any, new packets once `least` bytes of them wait or their blast is full.

@@ -4,7 +4,8 @@ use farline_spec::{Failure, FailureKind};
 use farline_sys::time;
 
 use super::link::Link;
-use super::receiver::{BLOCK_BYTES, Receiver, violated};
+use super::link::violated;
+use super::receiver::{BLOCK_BYTES, Receiver};
 use crate::Received;
 use crate::failure::aborted;
 use crate::socket::SLICE;

@@ -2,9 +2,12 @@
 
 use std::net::SocketAddr;
 
+use farline_proto::rbudp::Violation;
+use farline_spec::{Failure, FailureKind};
 use socket2::Socket;
 
 use super::feedback::Breaker;
+use crate::failure::aborted;
 use crate::tally::{Count, Tally};
 use crate::{Counters, Probe, Role};
 
@@ -102,4 +105,20 @@ impl Probe for Link {
         self.tally.abort();
         self.breaker.cut();
     }
+}
+
+/// A stream that was aborted fails for that reason, whatever its broken sockets say.
+pub(super) fn or_aborted<T>(link: &Link, result: Result<T, Failure>) -> Result<T, Failure> {
+    result.map_err(|failure| {
+        if link.tally.is_aborted() {
+            aborted()
+        } else {
+            failure
+        }
+    })
+}
+
+/// The other end does not keep to the protocol.
+pub(super) fn violated(violation: Violation) -> Failure {
+    Failure::new(FailureKind::Protocol, format!("data stream: {violation}"))
 }

@@ -30,6 +30,7 @@ mod memory;
 mod opening;
 mod options;
 mod outbox;
+mod parts;
 mod path_check;
 mod place;
 mod receiver;

@@ -13,8 +13,9 @@ use socket2::{Protocol, Socket, Type};
 
 use super::feedback::{Feedback, rtt_ns};
 use super::options::{Setup, check, options_of};
+use super::parts::Parts;
 use super::path_check::{CheckPlan, measure};
-use super::stream::{Parts, RbudpStream};
+use super::stream::RbudpStream;
 use crate::failure::{is_slice, timed_out, while_connecting};
 use crate::preamble;
 use crate::socket::{

@@ -12,11 +12,11 @@ use farline_sys::wake::{Interest, wait_ready};
 use farline_sys::{thread, time};
 
 use super::feedback::Feedback;
-use super::link::Link;
+use super::link::{Link, or_aborted, violated};
 use super::memory::Slots;
 use super::options::{in_flight_of, options_of, path_bytes};
+use super::parts::Parts;
 use super::place::{FileStore, Intake, Store};
-use super::stream::Parts;
 use crate::failure::{aborted, is_slice, while_moving};
 use crate::nap::Nap;
 use crate::socket::SLICE;
@@ -282,22 +282,6 @@ impl Receiver {
         });
         [strays, corrupt].into_iter().flatten().collect()
     }
-}
-
-/// A stream that was aborted fails for that reason, whatever its broken sockets say.
-pub(super) fn or_aborted<T>(link: &Link, result: Result<T, Failure>) -> Result<T, Failure> {
-    result.map_err(|failure| {
-        if link.tally.is_aborted() {
-            aborted()
-        } else {
-            failure
-        }
-    })
-}
-
-/// The other end does not keep to the protocol.
-pub(super) fn violated(violation: farline_proto::rbudp::Violation) -> Failure {
-    Failure::new(FailureKind::Protocol, format!("data stream: {violation}"))
 }
 
 /// Room for whole packets only, so that each can be received into its place.

@@ -9,14 +9,12 @@ use farline_spec::{Failure, FailureKind, RunSpec};
 use farline_sys::wake::wait_ready;
 use farline_sys::{datagram, thread, time};
 
-use super::bursts::Step;
 use super::feedback::{DEAD_AFTER, Feedback};
-use super::link::Link;
+use super::link::{Link, or_aborted, violated};
 use super::options::{Setup, in_flight_at, options_of};
-use super::receiver::{or_aborted, violated};
+use super::parts::Parts;
 use super::round_trip::RoundTrips;
 use super::source::Source;
-use super::stream::Parts;
 use crate::StreamReport;
 use crate::failure::aborted;
 use crate::limit::Turn;
@@ -40,6 +38,17 @@ const TENDED: Duration = Duration::from_millis(10);
 fn window_bytes(rtt_ns: u64) -> u64 {
     let path_bytes = u128::from(rtt_ns) * u128::from(UNPACED_BPS) / 8_000_000_000;
     CACHED_BYTES + u64::try_from(path_bytes).unwrap_or(u64::MAX / 2)
+}
+
+/// What became of an attempt to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A burst went, or a part of one.
+    Sent,
+    /// There is one, but its turn has not come, or the kernel takes none now.
+    NotYet,
+    /// There is none.
+    Nothing,
 }
 
 pub(super) struct Sender {

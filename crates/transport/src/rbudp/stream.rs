@@ -4,28 +4,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use farline_proto::rbudp::wire::HEADER_BYTES;
-use farline_spec::{Failure, Granted, PathCheck, RunSpec};
-use socket2::Socket;
+use farline_spec::{Failure, Granted, RunSpec};
 
-use super::feedback::Feedback;
 use super::link::Link;
 use super::options::{Setup, granted};
+use super::parts::Parts;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use crate::kept_alive::{KeptAlive, Tended};
 use crate::stream::wrong_end;
 use crate::{ByteStream, PayloadSink, PayloadSource, Probe, Received, Role, Stream, StreamEnd, StreamReport};
-
-/// What opening leaves behind.
-pub(super) struct Parts {
-    pub(super) udp: Socket,
-    pub(super) feedback: Feedback,
-    pub(super) setup: Setup,
-    pub(super) token: u32,
-    pub(super) rtt_ns: u64,
-    pub(super) check: Option<PathCheck>,
-    pub(super) is_client: bool,
-}
 
 impl Setup {
     /// Payload of a packet.

@@ -1,20 +1,8 @@
-//! Streams on a port that is somebody else's: connections that begin with a data preamble are handed on to the session
-//! that waits for them.
+//! What streams on a port that is somebody else's cannot have.
 
-use std::net::{SocketAddr, TcpStream};
-
-use crossbeam_channel::Receiver;
 use farline_spec::{Failure, RunSpec, Transport};
 
 use super::bytes;
-use super::listener::TcpListener;
-use crate::Listener;
-
-/// Waits for streams whose connections `receiver` brings, with nothing read from them yet; whoever sends there listens on
-/// `local`. For TCP alone; options that must stand before a connection exists are refused ([`needs_own_listener`]).
-pub fn handoff_listener(receiver: Receiver<TcpStream>, local: SocketAddr) -> Box<dyn Listener> {
-    Box::new(TcpListener::handed(receiver, local))
-}
 
 /// The option of `spec` for which a port of its own is needed, if there is one.
 pub fn needs_own_listener(spec: &RunSpec) -> Option<&'static str> {

@@ -1,7 +1,7 @@
 //! Sorts those who open connections: the ones we wait for from strangers and the silent.
 
 use std::io::{self, Read};
-use std::net::{self, SocketAddr};
+use std::net::{self, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,12 @@ const BACKLOG: i32 = 1024;
 const PREAMBLE_TIME: Duration = Duration::from_secs(5);
 /// How often a wait for a byte of a preamble looks whether another connection has been handed on: no descriptor tells.
 const HANDED_LOOK: Duration = Duration::from_millis(10);
+
+/// Waits for streams on a port that is somebody else's, whose connections `receiver` brings, with nothing read from them yet; whoever sends there listens on
+/// `local`. For TCP alone; options that must stand before a connection exists are refused ([`super::needs_own_listener`]).
+pub fn handoff_listener(receiver: Receiver<TcpStream>, local: SocketAddr) -> Box<dyn Listener> {
+    Box::new(TcpListener::handed(receiver, local))
+}
 
 /// A port and those who have come to it and not yet said who they are.
 pub(crate) struct TcpListener {

@@ -27,6 +27,7 @@ mod application;
 mod handshake;
 mod header;
 mod jitter;
+mod link;
 mod listener;
 mod options;
 mod receiver;

@@ -11,8 +11,8 @@ use socket2::Socket;
 
 use super::handshake::{Sign, read_sign, tell};
 use super::header::{HEADER_BYTES, Kind, Token, prepare, stamp};
+use super::link::Link;
 use super::options::{Setup, over_mtu_now};
-use super::stream::Link;
 use crate::StreamKey;
 use crate::failure::{aborted, is_slice, while_moving};
 use crate::limit::Turn;

@@ -1,22 +1,20 @@
 //! One open stream of datagrams.
 
 use std::net::Shutdown;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Instant;
 
 use farline_spec::unit::counted;
 use farline_spec::{Failure, Granted, RunSpec};
-use farline_sys::option::path_mtu;
 use socket2::Socket;
 
+use super::link::Link;
 use super::options::Setup;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use crate::socket::{SLICE, address_text, buffer_note, family, tos_note};
 use crate::stream::wrong_end;
-use crate::tally::{Count, Tally};
-use crate::{Counters, PayloadSink, PayloadSource, Probe, Received, Role, StreamEnd, StreamKey};
+use crate::{PayloadSink, PayloadSource, Probe, Received, Role, StreamEnd, StreamKey};
 
 /// One open stream of datagrams, used by one thread.
 pub(super) struct UdpStream {
@@ -29,18 +27,6 @@ pub(super) struct UdpStream {
 enum Engine {
     Sender(Sender),
     Receiver(Receiver),
-}
-
-/// What the thread of a stream and its observers share.
-pub(super) struct Link {
-    pub(super) socket: Socket,
-    pub(super) tally: Tally,
-    pub(super) packets: Count,
-    pub(super) lost_packets: Count,
-    pub(super) reordered_packets: Count,
-    pub(super) duplicate_packets: Count,
-    pub(super) jitter_ns: Count,
-    role: Role,
 }
 
 impl UdpStream {
@@ -65,25 +51,6 @@ impl UdpStream {
             setup,
             spec: spec.clone(),
         })
-    }
-}
-
-impl Link {
-    fn new(socket: Socket, role: Role) -> Self {
-        Self {
-            socket,
-            tally: Tally::default(),
-            packets: Count::default(),
-            lost_packets: Count::default(),
-            reordered_packets: Count::default(),
-            duplicate_packets: Count::default(),
-            jitter_ns: Count::default(),
-            role,
-        }
-    }
-
-    fn remote(&self) -> Option<std::net::SocketAddr> {
-        self.socket.peer_addr().ok()?.as_socket()
     }
 }
 
@@ -184,41 +151,5 @@ impl Drop for UdpStream {
     /// Frees the port's other users from this stream's datagrams even while an observer holds the socket.
     fn drop(&mut self) {
         let _ = self.link.socket.shutdown(Shutdown::Both);
-    }
-}
-
-impl Probe for Link {
-    fn sample(&self) -> Counters {
-        let known_here = |count: &Count| {
-            if self.role == Role::Receiver {
-                count.get()
-            } else {
-                -1
-            }
-        };
-        let mtu = self
-            .remote()
-            .and_then(|remote| path_mtu(self.socket.as_fd(), family(remote)).ok());
-        Counters {
-            bytes: self.tally.bytes.get(),
-            blocks: self.tally.blocks.get(),
-            packets: self.packets.get(),
-            lost_packets: known_here(&self.lost_packets),
-            reordered_packets: known_here(&self.reordered_packets),
-            duplicate_packets: known_here(&self.duplicate_packets),
-            jitter_ns: known_here(&self.jitter_ns),
-            paced_wait_us: if self.role == Role::Sender {
-                self.tally.paced_wait_us.get()
-            } else {
-                -1
-            },
-            path_mtu_bytes: mtu.map_or(-1, i64::from),
-            ..Counters::UNKNOWN
-        }
-    }
-
-    fn abort(&self) {
-        self.tally.abort();
-        let _ = self.socket.shutdown(Shutdown::Both);
     }
 }

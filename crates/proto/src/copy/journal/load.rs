@@ -9,16 +9,13 @@ use super::super::message::{Proved, is_part};
 use super::super::ranges::Ranges;
 use super::super::sum::Sum;
 use super::super::tree_hash::TreeHash;
-use super::parts;
+use super::parts::{self, Part};
 use super::record::{self, FIRST_VERSION, Record, SHARED_ID, Source, VERSION};
 
 /// Parts of a file that are told; the sending end reads the rest again.
 const MOST_PARTS: usize = 2_000;
 /// What stands for the sum of a file that was not hashed.
 const NO_SUM: [u8; 32] = [0; 32];
-
-/// A subtree that is on the device and proved: offset, bytes, hash.
-pub type Part = (u64, u64, Option<Sum>);
 
 /// A partial of an earlier session.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,8 +15,9 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-pub use load::{Memory, Part, Reader, Resumable};
+pub use load::{Memory, Reader, Resumable};
 pub use notes::{Flush, Notes};
+pub use parts::Part;
 pub use record::{Record, SHARED_ID, Source, path_key, placed_key, shared_id, sixteen, take as record_at};
 
 use farline_spec::Failure;

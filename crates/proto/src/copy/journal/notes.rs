@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use farline_spec::Failure;
 
 use super::super::sum::Sum;
-use super::load::Part;
+use super::parts::Part;
 use super::record::{self, Record, Source, placed_key};
 use super::{part_record, parts};
 

@@ -3,8 +3,11 @@
 use farline_spec::SumKind;
 
 use super::super::Ranges;
+use super::super::sum::Sum;
 use super::super::tree_hash::TreeHash;
-use super::load::Part;
+
+/// A subtree that is on the device and proved: offset, bytes, hash.
+pub type Part = (u64, u64, Option<Sum>);
 
 /// The same parts of a file of `file_bytes`, as few as they can be: subtrees joined, or ranges where nothing is hashed.
 pub fn joined(parts: &[Part], file_bytes: u64) -> Vec<Part> {

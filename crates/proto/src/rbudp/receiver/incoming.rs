@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use farline_spec::Blast;
 
-use super::statements::Waiting;
+use super::waiting::Waiting;
 use super::{Arrival, ReceiverOptions};
 use crate::rbudp::PacketSet;
 use crate::rbudp::bits::Bits;

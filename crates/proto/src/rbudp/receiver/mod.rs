@@ -14,6 +14,7 @@
 mod incoming;
 mod prediction;
 mod statements;
+mod waiting;
 
 use std::collections::VecDeque;
 

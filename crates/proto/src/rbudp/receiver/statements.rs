@@ -1,38 +1,13 @@
 //! What the sender says, and the reports that answer it.
 
 use super::incoming::{End, Incoming};
+use super::waiting::{Road, Waiting};
 use super::{Receiver, ReceiverOptions};
 use crate::rbudp::wire::{Done, Message, Missing, Total};
 use crate::rbudp::{PacketSet, Violation};
 
 /// Statements of a blast that wait to be answered; when more come, the newest takes the place of the one before it.
 const MOST_WAITING: usize = 16;
-
-/// How a DONE came: behind the packets that it is about, or beside them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Road {
-    Datagram,
-    Tcp,
-}
-
-/// A statement that waits to be answered.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Waiting {
-    done: Done,
-    due_ns: u64,
-    road: Road,
-}
-
-impl Waiting {
-    /// When it is to be answered. Over TCP it may have overtaken packets in a queue: not before `quiet_ns`, when nothing
-    /// has come for the settling time.
-    fn due_ns(&self, quiet_ns: u64) -> u64 {
-        match self.road {
-            Road::Datagram => self.due_ns,
-            Road::Tcp => self.due_ns.max(quiet_ns),
-        }
-    }
-}
 
 impl Receiver {
     /// Takes a DONE that came as a datagram.

@@ -1,6 +1,6 @@
 //! The end that calls a listener.
 
-use super::opening::{Reaction, Step};
+use super::step::{Reaction, Step};
 use super::{CONCLUSION, FIRST_ERROR, Offer, REQUEST, Refusal, agree, introduce, objection, read};
 use crate::udt::wire::{HANDSHAKE_BYTES, Handshake};
 

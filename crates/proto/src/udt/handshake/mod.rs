@@ -27,12 +27,14 @@ mod late;
 mod listening;
 mod opening;
 mod rendezvous;
+mod step;
 
 use std::fmt::{self, Display, Formatter};
 
 pub use late::late_answer;
 pub use listening::{Heard, Listening};
-pub use opening::{Opening, Step};
+pub use opening::Opening;
+pub use step::Step;
 
 use super::wire::{
     Control, HANDSHAKE_BYTES, Handshake, MIN_MSS_BYTES, REFUSED, Sequence, SocketKind, VERSION, read_control,

@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
+use super::Offer;
 use super::caller::Caller;
 use super::rendezvous::Rendezvous;
-use super::{Agreed, Offer, Refusal};
+use super::step::{Reaction, Step};
 use crate::udt::wire::{HANDSHAKE_BYTES, ip_words};
 
 /// Between two repetitions of a request, as in libudt.
@@ -13,17 +14,6 @@ const REPEAT_NS: u64 = 250_000_000;
 const CALLER_PATIENCE_NS: u64 = 3_000_000_000;
 /// Until an end of a rendezvous gives up, as in libudt.
 const RENDEZVOUS_PATIENCE_NS: u64 = 30_000_000_000;
-
-/// What a datagram came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// Nothing is decided: go on sending and receiving.
-    Wait,
-    /// There is a connection.
-    Done(Agreed),
-    /// There will be none.
-    Refused(Refusal),
-}
 
 /// A caller, or one end of a rendezvous, on its way to a connection.
 ///
@@ -44,16 +34,6 @@ pub struct Opening {
 enum Role {
     Caller(Caller),
     Rendezvous(Rendezvous),
-}
-
-/// What a role makes of a datagram.
-pub(super) enum Reaction {
-    /// Nothing: foreign, or known already.
-    Ignore,
-    /// The request has changed, or the peer lacks it: it goes out at once.
-    SendNow,
-    /// It is over, perhaps with a last word to the peer.
-    Over(Step, Option<[u8; HANDSHAKE_BYTES]>),
 }
 
 impl Opening {

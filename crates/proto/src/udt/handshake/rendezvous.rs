@@ -1,6 +1,6 @@
 //! One end of a rendezvous.
 
-use super::opening::{Reaction, Step};
+use super::step::{Reaction, Step};
 use super::{
     ANSWER, Agreed, CONCLUSION, FIRST_ERROR, Offer, RENDEZVOUS, Refusal, agree, introduce, objection, read,
     refuse,

@@ -1,5 +1,6 @@
 //! Control packets.
 
+use super::header::{push_words, write_header};
 use super::loss::NAK;
 use super::{CONTROL_BIT, HEADER_BYTES, Handshake, LossRanges, Sequence, word};
 
@@ -217,23 +218,5 @@ fn push_ack(ack: &Ack, out: &mut Vec<u8>) {
     }
     if let Some(received) = detail.received {
         push_words(&[received], out);
-    }
-}
-
-/// Replaces `out` by a header. `kind` is the first word without its top bit.
-pub(super) fn write_header(
-    kind: u32,
-    information: u32,
-    timestamp_us: u32,
-    destination: u32,
-    out: &mut Vec<u8>,
-) {
-    out.clear();
-    push_words(&[CONTROL_BIT | kind, information, timestamp_us, destination], out);
-}
-
-fn push_words(words: &[u32], out: &mut Vec<u8>) {
-    for word in words {
-        out.extend(word.to_be_bytes());
     }
 }

@@ -1,6 +1,6 @@
 //! The list of lost packets in a NAK.
 
-use super::control::write_header;
+use super::header::write_header;
 use super::{CONTROL_BIT, HEADER_BYTES, Sequence, word};
 
 pub(super) const NAK: u32 = 3;

@@ -19,6 +19,7 @@
 mod control;
 mod data;
 mod handshake;
+mod header;
 mod loss;
 mod sequence;
 
