@@ -179,6 +179,19 @@ def read_until(program: Child, end: bytes) -> bytes:
     return found
 
 
+def test_nodes_are_not_asked_for_what_the_job_around_farline_has(
+    cluster: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"JOB_ID": "1", "GRES": "gpu:1", "THREADS_PER_CORE": "4"}.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    slurm = Slurm(read_template(cluster.via))
+    got = finished(allocate(slurm, SlurmRequest("xfer", 1), never_stop))
+    words = filled(slurm.via, filled(got.step(), ["hostname"], got.nodes[0]))
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S)
+    got.release()
+    assert done.stdout == f"{got.nodes[0]}\n", done.stderr
+
+
 def test_what_slurm_refuses_is_told_in_one_line(cluster: SlurmCluster) -> None:
     slurm = Slurm(read_template(cluster.via))
     with pytest.raises(UsageError, match="nvalid partition"):

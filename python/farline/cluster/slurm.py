@@ -36,6 +36,8 @@ NAME = "farline-copy"
 MARK = "farline-nodes"
 """Before the job's number and its nodes, in the line of what holds them."""
 HOLDER = ("sh", "-c", f'echo "{MARK} $SLURM_JOB_ID $SLURM_JOB_NODELIST"; exec cat >/dev/null')
+_LEADS = ("SLURM_CONF", "SLURM_JWT", "SLURM_CLUSTERS")
+"""How Slurm's commands find their cluster; what else it sets in a job is of that job alone."""
 NOTICE_S = 10.0
 _POLL_S = 0.05
 _ASK_S = 30.0
@@ -168,8 +170,9 @@ class SlurmAllocation:
 
     def step(self) -> tuple[str, ...]:
         """The template of a program on a node."""
+        before = () if self.holder is None else _without_own_job()
         return (
-            "srun", f"--jobid={self.job}", "-N1", "-n1", "-w", "{node}", "--overlap", "-u",
+            *before, "srun", f"--jobid={self.job}", "-N1", "-n1", "-w", "{node}", "--overlap", "-u",
             "--mpi=none", ARGV,
         )  # fmt: skip
 
@@ -268,6 +271,15 @@ def _refused(lines: Sequence[str]) -> FarlineError:
     if any("Unable to contact" in line for line in lines):
         return SystemFailure(f"Slurm: {last}; check that slurmctld answers: sinfo")
     return UsageError(f"Slurm: {last}; sinfo lists partitions and nodes")
+
+
+def _without_own_job() -> list[str]:
+    """Takes from a command what Slurm set for the job that this process is in: srun would ask other
+    nodes for that job's memory and devices too."""
+    if "SLURM_JOB_ID" not in os.environ:
+        return []
+    of_job = [name for name in os.environ if name.startswith(("SLURM_", "SRUN_"))]
+    return ["env", *(f"--unset={name}" for name in of_job if name not in _LEADS)]
 
 
 def _own_nodes(slurm: Slurm, request: SlurmRequest) -> tuple[str, ...]:
