@@ -30,6 +30,9 @@ from pathlib import Path
 STATE = Path(os.environ.get("FARLINE_STAGE_STATE", "/var/spool/slurm/farline"))
 _DIRECTIVE = re.compile(r"#BB_LUA\s+(\S+)\s*(.*)")
 _PHASES = ("stage_in", "stage_out")
+_RETRY_FOR = "365d"
+"""A copy whose path is down, or that waits for another of the same files (of an array's tasks), is
+ended by Slurm's own StageInTimeout and StageOutTimeout."""
 _LOOK_S = 0.5
 """How often it is looked whether the job still wants its copy."""
 _GRACE_S = 5.0
@@ -128,8 +131,9 @@ def copy(phase: str, script: Path, job: str) -> None:
             log.chmod(0o600)
             for one in wanted:
                 child = subprocess.Popen(
-                    [*farline, "copy", "--progress", *one.words], env=environment, cwd="/",
-                    stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
+                    [*farline, "copy", "--progress", "--retry-for", _RETRY_FOR, *one.words],
+                    env=environment, cwd="/", start_new_session=True,
+                    stdin=subprocess.DEVNULL, stdout=file, stderr=file,
                     user=user.pw_uid if changes else None,
                     group=user.pw_gid if changes else None,
                     extra_groups=groups if changes else None,

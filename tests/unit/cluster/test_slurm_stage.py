@@ -116,3 +116,17 @@ def check(folder: Path, text: str) -> str:
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == (1 if done.stdout else 0), done.stderr
     return done.stdout
+
+
+def test_a_copy_is_tried_again_until_slurm_ends_it_unless_its_line_says_less(
+    site: dict[str, str],
+) -> None:
+    folder = Path(site["SITE"])
+    (folder / "farline").write_text(f'#!/bin/sh\necho "$*" >> {folder}/said\n')
+    lines = ("/one /two", "--retry-for 5m /one /two")
+    script = "".join(f"#BB_LUA stage_in {line}\n" for line in lines)
+    (folder / "job.sh").write_text(f"#!/bin/sh\n{script}")
+    words = [sys.executable, str(PROGRAM), "in", str(folder / "job.sh"), "7"]
+    subprocess.run(words, env=site, check=True, timeout=60)
+    first = "copy --progress --retry-for 365d"
+    assert (folder / "said").read_text().splitlines() == [f"{first} {line}" for line in lines]
