@@ -45,7 +45,13 @@ _ASK_S = 30.0
 _GRACE_S = 2.0
 _HELD = re.compile(rb"(?:^|\n)" + MARK.encode() + rb" (\d+) (\S+)\n")
 _JOB = re.compile(r"(?:Granted|Pending) job allocation (\d+)")
-_BUSY = re.compile(r"Requested nodes are busy|Immediate execution impossible", re.IGNORECASE)
+_BUSY = re.compile(
+    r"Requested nodes are busy|Immediate execution impossible|Job submit/allocate failed: Required "
+    r"node not available",
+    re.IGNORECASE,
+)
+_NOT_IN_TIME = "Unable to allocate resources: Connection timed out"
+"""What salloc says when the seconds of `--immediate` are over; no connection has failed."""
 _WRONG = re.compile(r"^(?:salloc: )?(?:error|fatal): (.*)$")
 _REASONS = {
     "Licenses": "licences that others hold",
@@ -259,7 +265,9 @@ def _refused(lines: Sequence[str]) -> FarlineError:
     """Why there are no nodes, in Slurm's own words."""
     wrong = [match[1] for line in lines if (match := _WRONG.match(line))]
     last = (wrong or list(lines) or ["no reason given"])[-1]
-    if any(_BUSY.search(line) for line in lines):
+    is_late = _job_in(lines) is not None and any(_NOT_IN_TIME in line for line in lines)
+    if is_late or any(_BUSY.search(line) for line in lines):
+        last = "the nodes were not free in time" if is_late else last
         return BusyError(f"Slurm: {last}; wait longer (immediate_s), or ask for fewer nodes")
     if any("revoked" in line.lower() for line in lines):
         return SystemFailure(f"Slurm: the allocation was cancelled: {last}")
