@@ -192,6 +192,18 @@ def test_nodes_are_not_asked_for_what_the_job_around_farline_has(
     assert done.stdout == f"{got.nodes[0]}\n", done.stderr
 
 
+def test_nodes_that_slurm_takes_back_are_known_to_be_gone(cluster: SlurmCluster) -> None:
+    slurm = Slurm(read_template(cluster.via))
+    got = finished(allocate(slurm, SlurmRequest("xfer", 1), never_stop))
+    assert not got.is_over
+    cluster.asked("scancel", got.job)
+    until = time.monotonic() + 20
+    while not got.is_over:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    got.release()
+
+
 def test_what_slurm_refuses_is_told_in_one_line(cluster: SlurmCluster) -> None:
     slurm = Slurm(read_template(cluster.via))
     with pytest.raises(UsageError, match="nvalid partition"):

@@ -89,7 +89,8 @@ class SlurmRequest:
         }  # fmt: skip
         flags = [f"--{name}={value}" for name, value in given.items() if value is not None]
         few = "" if self.least in (None, self.count) else f"{self.least}-"
-        shape = [f"--nodes={few}{self.count}", "--ntasks-per-node=1"]
+        # Without the last, what holds nodes goes on when Slurm has taken them back.
+        shape = [f"--nodes={few}{self.count}", "--ntasks-per-node=1", "--kill-command=TERM"]
         return ["salloc", f"--job-name={NAME}", *shape, *flags, *self.options, *HOLDER]
 
 
