@@ -26,6 +26,10 @@ WAIT_S = 30
 PREFIX = "farline_"
 
 
+class NoAnswerError(Exception):
+    """Slurm does not say whether it has a reservation; why."""
+
+
 def main() -> int:
     """0 when it is done."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -40,7 +44,7 @@ def main() -> int:
         if options.act == "release":
             return release(options.scontrol, name)
         return reserve(options, name, asked)
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except (OSError, subprocess.TimeoutExpired, NoAnswerError) as error:
         print(f"{options.scontrol}: {error}", file=sys.stderr)
         return 1
 
@@ -81,9 +85,16 @@ def release(program: str, name: str) -> int:
 
 
 def is_there(program: str, name: str) -> bool:
-    """Whether Slurm has a reservation of this name."""
+    """Whether Slurm has a reservation of this name.
+
+    Raises:
+        NoAnswerError: when it does not say: what is reserved may not be taken for given back.
+    """
     done = scontrol(program, "--oneliner", "show", "reservation", name)
-    return done.returncode == 0 and f"ReservationName={name} " in done.stdout
+    said = done.stdout + done.stderr
+    if done.returncode and "not found" not in said and "No reservations" not in said:
+        raise NoAnswerError(said.strip() or f"exit code {done.returncode}")
+    return f"ReservationName={name} " in done.stdout
 
 
 def scontrol(program: str, *words: str) -> subprocess.CompletedProcess[str]:

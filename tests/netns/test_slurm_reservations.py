@@ -77,3 +77,15 @@ def test_a_reservation_keeps_its_licences_from_jobs_until_it_is_released(
 def test_what_slurm_does_not_have_is_refused_in_its_words(cluster: SlurmCluster) -> None:
     code, _, said = ask(cluster, "reserve", 500, id="cd34")
     assert code == 1 and "icense" in said, said
+
+
+def test_nothing_is_said_to_be_given_back_while_slurm_does_not_answer(
+    cluster: SlurmCluster,
+) -> None:
+    conf = cluster.folder / "slurm.conf"
+    text = conf.read_text()
+    conf.write_text(text.replace("SlurmctldPort=6817", "SlurmctldPort=6997"))
+    code, _, said = ask(cluster, "release", 80)
+    conf.write_text(text)
+    assert code == 1 and "Unable to contact" in said, said
+    assert ask(cluster, "release", 80) == (0, "", "")
