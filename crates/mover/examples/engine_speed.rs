@@ -136,7 +136,7 @@ fn write(path: &Path, engine: FileEngine, chunk: usize, bytes: u64, reserve: boo
     let file = OwnedFd::from(File::create(path)?);
     if reserve {
         file::set_length(file.as_fd(), bytes)?;
-        file::allocate(file.as_fd(), bytes)?;
+        file::allocate(file.as_fd(), 0, bytes)?;
     }
     let mut writer = engine::writer(only(engine))?;
     let file = writer.adopt(file)?;

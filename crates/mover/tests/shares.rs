@@ -2,7 +2,8 @@
 
 mod common;
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -176,6 +177,23 @@ fn the_session_that_ends_a_copy_waits_for_its_parts_and_parts_of_one_number_excl
     drop(last);
     copy(&place.last(), 1, &Weather::fair()).assert_well();
     place.assert_whole();
+}
+
+#[test]
+fn holes_stay_holes_though_other_parts_of_their_file_come_later() {
+    let place = Place::new();
+    let source = place.source().join("sparse");
+    File::create(&source).unwrap().set_len(256 * GRAIN_BYTES).unwrap();
+    let half = 128 * GRAIN_BYTES;
+    for (number, offset) in [(1, 0), (2, half)] {
+        let part = place.part(number, &["sparse"], Some((offset, half)));
+        copy(&part, 1, &Weather::fair()).assert_well();
+    }
+    let ended = copy(&place.last(), 1, &Weather::fair());
+    ended.assert_well();
+    place.assert_whole();
+    let blocks = fs::metadata(place.destination().join("sparse")).unwrap().blocks();
+    assert!(blocks * 512 <= GRAIN_BYTES, "{blocks} blocks");
 }
 
 #[test]

@@ -243,16 +243,16 @@ fn holes_are_found_and_made() {
 fn room_that_there_is_not_is_refused_before_anything_is_written() {
     let place = Place::new();
     let open = place.make("file", b"x");
-    match file::allocate(open.as_fd(), 1 << 20) {
+    match file::allocate(open.as_fd(), 0, 1 << 20) {
         Err(error) if error.kind() == io::ErrorKind::Unsupported => return,
         result => result.unwrap(),
     }
     assert!(file::stat_fd(open.as_fd()).unwrap().blocks_512 >= 2048);
     assert_eq!(open.metadata().unwrap().len(), 1);
-    let error = file::allocate(open.as_fd(), 1 << 50).unwrap_err();
+    let error = file::allocate(open.as_fd(), 0, 1 << 50).unwrap_err();
     let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::FileTooLarge];
     assert!(kinds.contains(&error.kind()), "{error}");
-    file::allocate(open.as_fd(), 0).unwrap();
+    file::allocate(open.as_fd(), 0, 0).unwrap();
 }
 
 #[test]

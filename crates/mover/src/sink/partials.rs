@@ -66,8 +66,11 @@ impl Partials {
                 self.plan.range().is_some(),
             )
         })?;
+        // Of a file that other sessions write to, only what comes here: theirs may have holes already.
+        let (offset, bytes) = self.plan.range().unwrap_or((0, length));
+        let bytes = bytes.min(length.saturating_sub(offset));
         if !self.plan.device.is_memory
-            && let Err(error) = file::allocate(partial.fd(), length)
+            && let Err(error) = file::allocate(partial.fd(), offset, bytes)
             // Not every file system can.
             && error.kind() == io::ErrorKind::StorageFull
         {
@@ -76,7 +79,7 @@ impl Partials {
                 return Err(error);
             }
             // What matters is that there is no room.
-            let given_back = file::punch(partial.fd(), 0, length);
+            let given_back = file::punch(partial.fd(), offset, bytes);
             if !self.plan.spec.sparse || given_back.is_err() {
                 let _ = staging.remove(partial.name());
                 return Err(error);

@@ -70,15 +70,15 @@ pub fn set_length(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     again(|| rustix::fs::ftruncate(file, bytes))
 }
 
-/// Reserves room for the first `bytes` bytes on the device; the length stays as it is.
+/// Reserves room on the device for `bytes` bytes from `offset` on; the length stays as it is.
 ///
 /// # Errors
 /// The kernel's: `StorageFull` where there is not as much room, `Unsupported` where the file system cannot.
-pub fn allocate(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
+pub fn allocate(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
     if bytes == 0 {
         return Ok(());
     }
-    again(|| rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, bytes))
+    again(|| rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, offset, bytes))
 }
 
 /// Makes a hole: the bytes read as zeros and take no room; the length stays as it is.

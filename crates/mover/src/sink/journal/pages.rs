@@ -72,7 +72,7 @@ impl Pages {
         if wanted > self.reserved_bytes {
             self.reserved_bytes = wanted + ROOM_BYTES / 2;
             // Where there is no room, or the file system cannot, it may still be written.
-            let _ = file::allocate(self.file.as_fd(), self.reserved_bytes);
+            let _ = file::allocate(self.file.as_fd(), 0, self.reserved_bytes);
         }
     }
 }
