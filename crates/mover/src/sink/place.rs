@@ -74,6 +74,11 @@ pub fn look(root: &Root, spec: &CopySpec) -> Result<DestinationLookup, Failure> 
             _ => explain(error),
         })?;
     let facts = file::stat_at(Some(parent.as_fd()), name, false).ok();
+    if facts.is_some_and(|facts| facts.kind == FileKind::Folder) {
+        // Another copy has made it since it was looked for.
+        let opened = root.open(&path, OpenFlags::READ | OpenFlags::FOLDER);
+        return opened.map(DestinationLookup::Folder).map_err(explain);
+    }
     if let Some(facts) = facts.filter(|_| !may_be_file(spec)) {
         let line = format!(
             "it is {}, but several sources, or a trailing slash, need a folder",
@@ -300,6 +305,10 @@ pub const fn word(kind: FileKind) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+    use std::sync::Barrier;
+
     use super::*;
 
     #[test]
@@ -338,6 +347,28 @@ mod tests {
             (b"/", b"", b""),
         ] {
             assert_eq!(split_destination(path), (parent, name));
+        }
+    }
+
+    #[test]
+    fn a_folder_that_another_copy_makes_meanwhile_is_a_folder() {
+        let place = tempfile::tempdir().unwrap();
+        let spec = |destination: &Path| CopySpec {
+            sources: vec!["a/".to_owned()],
+            destination: format!("{}/", destination.display()),
+            ..CopySpec::default()
+        };
+        for number in 0..2000 {
+            let destination = place.path().join(number.to_string());
+            let both = Barrier::new(2);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    both.wait();
+                    fs::create_dir(&destination)
+                });
+                both.wait();
+                look(&Root::own(), &spec(&destination)).unwrap();
+            });
         }
     }
 
