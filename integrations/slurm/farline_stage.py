@@ -29,6 +29,8 @@ from pathlib import Path
 
 STATE = Path(os.environ.get("FARLINE_STAGE_STATE", "/var/spool/slurm/farline"))
 _DIRECTIVE = re.compile(r"#BB_LUA\s+(\S+)\s*(.*)")
+_VARIABLE = re.compile(r"\\.|'[^']*'|(\$[{(]?[A-Za-z_]\w*[})]?)")
+"""As a shell would replace it; what is quoted for it is passed over."""
 _PHASES = ("stage_in", "stage_out")
 _RETRY_FOR = "365d"
 """A copy whose path is down, or that waits for another of the same files (of an array's tasks), is
@@ -83,6 +85,11 @@ def directives(script: Path) -> list[Directive]:
         for word in paths_of(words):
             if ":" not in (first := word.partition("/")[0]) and first:
                 raise StageError(f"line {number}: {phase}: {word}: write the path in full")
+        if variable := next(filter(None, _VARIABLE.findall(rest)), None):
+            raise StageError(
+                f"line {number}: {phase}: {variable} is not replaced here; write its value (a "
+                "dollar sign in a name: within '')"
+            )
         found.append(Directive(phase, words))
     return found
 
