@@ -240,10 +240,10 @@ class Joined:
         nodes = [capacity_text(name, has) for name, has in self.capacities.items()]
         evidence = [together, *map(_lane_text, at_work), *nodes, *self.places]
         if not known:
-            return {
-                "limit": "unknown", "line": "parts were too short to tell what limited them",
-                "evidence": evidence, "remedies": [],
-            }  # fmt: skip
+            line = (
+                _nothing_moved(record["copy"]) or "parts were too short to tell what limited them"
+            )
+            return {"limit": "unknown", "line": line, "evidence": evidence, "remedies": []}
         limit, line = max(known, key=known.__getitem__)
         return {"limit": limit, "line": f"{line} (most of the parts)", "evidence": evidence,
                 "remedies": []}  # fmt: skip
@@ -273,6 +273,16 @@ def _added(before: dict[str, Any] | None, stream: dict[str, Any]) -> dict[str, A
     sums = {key: before[key] + stream[key] for key in _SUMS if key in before and key in stream}
     times = {"elapsed_us": before["elapsed_us"] + stream["elapsed_us"]}
     return {**before, **sums, **times}
+
+
+def _nothing_moved(report: Mapping[str, Any]) -> str:
+    """What is said of a copy that moved nothing, as of one by a single host."""
+    if report["copied"]["bytes"]:
+        return ""
+    there, found = report["present"]["files"], report["found"]["files"]
+    if found and there == found:
+        return f"nothing to copy: {counted(there, 'file')} already present"
+    return "no data was copied, so there is nothing to judge"
 
 
 def _lane_text(lane: Lane) -> str:

@@ -94,6 +94,16 @@ def test_a_session_that_was_cut_before_its_copy_began_counts_for_nothing() -> No
     assert made["verdict"]["limit"] == "path"
 
 
+def test_a_copy_that_finds_everything_there_says_so() -> None:
+    joined = Joined(time.monotonic(), (lane(0), lane(1)), "1str-2n-1str-2n", Changes("N", {}, 2))
+    there = {"files": 3, "bytes": 30}
+    found(joined, found=there, present=there)
+    last = report(found=there, present=there)
+    attempt = joined.attempt(Attempt(cast("Any", record(0.1, last, 0)), None), None)
+    made = cast("dict[str, Any]", attempt.record)
+    assert made["verdict"]["line"] == "nothing to copy: 3 files already present"
+
+
 def test_what_parts_copied_counts_as_copied_and_what_was_there_as_present(tmp_path: Path) -> None:
     last = report(
         found={"files": 5, "bytes": 120}, copied={"files": 1, "bytes": 100},
