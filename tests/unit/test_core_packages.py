@@ -125,6 +125,22 @@ def test_a_copy_of_a_moment_is_judged_and_kept(tmp_path: Path) -> None:
     assert "verdict" in done.stdout and list((tmp_path / "store").rglob("*.jsonl"))
 
 
+def test_several_nodes_are_copied_to_in_the_core(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pools = tmp_path / "farline" / "pools.toml"
+    pools.parent.mkdir()
+    pools.write_text(
+        '[pool]\nnodes = ["one%127.0.0.1", "two%127.0.0.1"]\ncommand = "{argv}"\n'
+        f'farline = "{sys.executable} -m farline"\n'
+    )
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "a").write_bytes(b"x" * 1_000_000)
+    done = core_farline(tmp_path, "copy", "a", f"pool:{tmp_path}/b")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "b" / "a").stat().st_size == 1_000_000
+
+
 def test_a_program_copies_in_the_core(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x" * 1_000_000)
     done = core_python(tmp_path, "import farline\nfarline.copy('a', 'b/').wait()\n")

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from farline.errors import SpecError
-from farline.models.quantities import positive
 
 if TYPE_CHECKING:
     from farline.models.stream_curves import StreamCurve
@@ -95,7 +94,9 @@ class NodeCapacity:
     def __post_init__(self) -> None:
         """Checks the capacities."""
         for name in ("nic", "cpu", "process"):
-            positive(name, getattr(self, name))
+            value = getattr(self, name)
+            if not value > 0:
+                raise SpecError(f"{name}: {value:g} is out of range; allowed: more than 0")
 
     def of(self, stripes: int) -> tuple[float, str]:
         """Throughput of so many stripes on it, and what binds: `nic`, `cpu` or `process`."""
