@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farline.cli.copy.bar import bar_row, details
+from farline.cli.copy.bar import bar_row
 from farline.cli.copy.end import clock_text
-from farline.cli.copy.view import progress_line
+from farline.cli.copy.progress_text import details, progress_line
 from farline.copying.meter import Meter
 from farline.spec.units import size_human
 from tests.support.copies import progress

@@ -7,8 +7,8 @@ What it must not do: reach another end, begin or keep a session, which the job d
 copy of a few small files does without (`rich` comes with a bar, when a copy has gone on for a
 moment).
 
-In: options (`options`, with `filters` and `habits`). Out: what a view shows (`view`, `bar`, `end`,
-through `output`), an exit code.
+In: options (`options`, with `filters` and `habits`). Out: what a view shows (`view`, `bar`,
+`progress_text`, `end`, through `output`), an exit code.
 
 Start with `command.command` and `show_job.show`. The end of a copy between two hosts that gets the
 order is `ordered`.

@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from farline.cli.copy.end import clock_text
-from farline.cli.copy.view import fitted
+from farline.cli.copy.progress_text import details
 from farline.copying.meter import Meter
-from farline.spec.units import rate_human, size_human
+from farline.spec.units import rate_human
 
 
 class Bar:
@@ -63,19 +63,3 @@ def bar_row(meter: Meter) -> Table:
         "" if left_s is None else f"{clock_text(left_s)} left",
     )
     return row
-
-
-def details(meter: Meter, width: int) -> str:
-    """Bytes, files, failures, the rate on average, busy streams: as much as goes into one line."""
-    one = meter.latest
-    assert one is not None
-    more = "" if one["all_found"] else "+"
-    words = [
-        f"{size_human(one['settled_bytes'])} of {size_human(one['found_bytes'])}{more}",
-        *([f"{one['failed_files']} failed"] if one["failed_files"] else []),
-        f"{one['settled_files']}/{one['found_files']}{more} files",
-        clock_text(meter.elapsed_s),
-        f"{rate_human(meter.rate_mean_bps())} on average",
-        f"{one['busy_streams']} {'stream' if one['busy_streams'] == 1 else 'streams'} busy",
-    ]
-    return fitted(words, width)

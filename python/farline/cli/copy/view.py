@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from farline import logs
-from farline.cli.copy.end import clock_text, missing_lines, skipped_lines, summary_lines
+from farline.cli.copy.end import missing_lines, skipped_lines, summary_lines
 from farline.cli.copy.output import Output
+from farline.cli.copy.progress_text import progress_line
 from farline.cli.event_text import event_text
 from farline.cli.option_words import in_flags
 from farline.cli.shown import shown
 from farline.copying.event_lines import line_of
 from farline.copying.meter import Meter
-from farline.spec.units import rate_human, size_human
 from farline.tools.events import (
     EstimateChecked,
     FileSettled,
@@ -40,7 +40,6 @@ BAR_AFTER_S = 0.3
 """Seconds of a copy before a bar is drawn."""
 
 LINE_EACH_S = 1.0
-LINE_WIDTH = 80
 
 STOPPING = "farline: stopping; press Ctrl-C again to stop immediately"
 
@@ -251,31 +250,3 @@ def tell_not_kept(event: Event, out: Output) -> None:
     """A store that fails is told of whatever else is: the record of the copy is lost."""
     if isinstance(event, Notice) and event.kind is NoticeKind.NOT_KEPT:
         out.line(f"farline: {shown(event.text)}", err=True)
-
-
-def progress_line(meter: Meter) -> str:
-    """How far it is, in one line of at most 80 characters."""
-    one = meter.latest
-    if one is None:
-        return "waiting for the other end"
-    share, left_s = meter.share(), meter.left_s()
-    done = f"{100 * share:5.1f} %" if share is not None else "      -"
-    found = "" if one["all_found"] else "+"
-    words = [
-        f"{done} {size_human(one['settled_bytes'])} of {size_human(one['found_bytes'])}{found}",
-        rate_human(meter.rate_now_bps()),
-        *([f"{clock_text(left_s)} left"] if left_s is not None else []),
-        *([f"{one['failed_files']} failed"] if one["failed_files"] else []),
-        f"{one['settled_files']}/{one['found_files']}{found} files",
-    ]
-    return fitted(words, LINE_WIDTH)
-
-
-def fitted(words: Sequence[str], width: int) -> str:
-    """As many of `words` as go into one line, at least the first."""
-    line, *rest = words
-    for word in rest:
-        if len(line) + 2 + len(word) > width:
-            break
-        line += f", {word}"
-    return line
