@@ -201,7 +201,7 @@ def _told(places: tuple[str, ...], store: Store | None, options: Mapping[str, An
     if not (options["explain"] or options["forget"] or options["export"] is not None):
         return None
     from farline.api.tuning import forget, known_path
-    from farline.cli.tune_text import print_forgotten, print_known
+    from farline.cli.tune_text import print_forgotten, print_known, write_export
 
     assert store is not None  # `_check`
     place, pushes = _far_place(places, options)
@@ -214,23 +214,6 @@ def _told(places: tuple[str, ...], store: Store | None, options: Mapping[str, An
         return 0
     write_export(json.dumps(known.document(), indent=1), str(options["export"]))
     return 0
-
-
-def write_export(text: str, name: str) -> None:
-    """Writes a document into a file; - is standard output.
-
-    Raises:
-        SystemFailure: when it cannot be written.
-    """
-    if name == "-":
-        click.echo(text)
-        return
-    try:
-        Path(name).write_text(text + "\n", "utf-8")
-    except OSError as error:
-        from farline.errors import SystemFailure
-
-        raise SystemFailure(f"--export {name}: {error.strerror}") from None
 
 
 def _stated(context: click.Context) -> set[str]:

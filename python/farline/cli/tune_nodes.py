@@ -144,7 +144,7 @@ def _told(network: str, tool: str | None, store: Store, options: Mapping[str, An
 
 
 def _written(text: str, options: Mapping[str, Any]) -> int:
-    from farline.cli.tune import write_export
+    from farline.cli.tune_text import write_export
 
     write_export(text, "-" if options["export"] is None else str(options["export"]))
     return 0

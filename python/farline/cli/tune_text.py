@@ -9,11 +9,13 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from farline.cli.shown import shown
+from farline.errors import SystemFailure
 from farline.spec.units import counted, rate_human, size_human
 from farline.tools.events import Notice, PathKnown, SampleBegun, SampleFailed, SampleTaken
 from farline.tuning.history import knob_streams, reached_bps
@@ -315,6 +317,21 @@ def _one_choice(known: KnownPath, choice: StoredChoice) -> Iterator[str]:
     facts = HostsNow(None if now is None else now.rtt_ms, here, there, now.nic_bps if now else None)
     for change in choice.changes(facts):
         yield f"  not used: {change}"
+
+
+def write_export(text: str, name: str) -> None:
+    """Writes a document into a file; - is standard output.
+
+    Raises:
+        SystemFailure: when it cannot be written.
+    """
+    if name == "-":
+        click.echo(text)
+        return
+    try:
+        Path(name).write_text(text + "\n", "utf-8")
+    except OSError as error:
+        raise SystemFailure(f"--export {name}: {error.strerror}") from None
 
 
 def print_forgotten(place: str, transfers: int, there: bool) -> None:
