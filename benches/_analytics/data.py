@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from farline.spec.infrastructure import Infrastructure, Site, read_infrastructure
+from farline.spec.infrastructure import Infrastructure, Site
+from farline.spec.infrastructure_text import read_infrastructure
 
 ROWS, SHORT_ROWS = 100_000_000, 2_000_000
 PARTS = 20

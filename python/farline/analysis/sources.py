@@ -10,7 +10,8 @@ from pathlib import Path
 from farline.analysis.files import is_parquet, is_remote, named_files
 from farline.analysis.reading import OnRead, Reading, ReadLog
 from farline.errors import SpecError, UsageError
-from farline.spec.infrastructure import Infrastructure, load_infrastructure
+from farline.spec.infrastructure import Infrastructure
+from farline.spec.infrastructure_text import load_infrastructure
 from farline.spec.user_folders import expanded
 from farline.store import RunFilter, Store
 from farline.store.engine import EMBEDDED

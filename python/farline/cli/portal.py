@@ -127,7 +127,7 @@ def start(
     from farline.logs.stream import take_reopen_signal
     from farline.portal.settings import Settings, default_state_dir
     from farline.portal.start import listening, serve, with_port
-    from farline.spec.infrastructure import load_infrastructure
+    from farline.spec.infrastructure_text import load_infrastructure
 
     if listen and unix:
         raise click.UsageError("--listen and --unix cannot be combined")

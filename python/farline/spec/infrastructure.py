@@ -1,8 +1,8 @@
 """An infrastructure: sites, their hosts and file systems, and the connections between them.
 
 Rao et al. 2018, section 3: S = {S_1, ..., S_N}, each with a file system F_i and a transfer host
-H_i, and connections with their round-trip times and capacities. People write it as TOML;
-measurements are joined to it by host.
+H_i, and connections with their round-trip times and capacities. People write it as TOML
+(`infrastructure_text`); measurements are joined to it by host.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import functools
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from farline.errors import SpecError, UsageError
+from farline.errors import SpecError
 from farline.spec.host_patterns import HostPatterns
 
 
@@ -183,33 +182,6 @@ def pair_name(a: str, b: str) -> str:
 def all_pairs(sites: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Every pair of N sites, each with itself too: N (N + 1) / 2 of them."""
     return tuple(pair_of(a, b) for a, b in itertools.combinations_with_replacement(tuple(sites), 2))
-
-
-def read_infrastructure(text: str, where: str) -> Infrastructure:
-    """An infrastructure from TOML; `where` is what refusals call the text, such as its file.
-
-    Raises:
-        SpecError: when the text is no TOML or describes no infrastructure: one line with the place.
-    """
-    from farline.spec.infrastructure_text import infrastructure_from_text
-
-    return infrastructure_from_text(text, where)
-
-
-def load_infrastructure(path: Path) -> Infrastructure:
-    """The infrastructure that a file describes.
-
-    Raises:
-        UsageError: when the file cannot be read.
-        SpecError: when it says what is not allowed.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: {(error.strerror or str(error)).lower()}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: not valid UTF-8 text") from None
-    return read_infrastructure(text, str(path))
 
 
 def _refuse_names(names: list[str], where: str) -> None:

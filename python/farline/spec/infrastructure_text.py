@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
-from farline.errors import SpecError
+from farline.errors import SpecError, UsageError
 from farline.spec import units
 from farline.spec.infrastructure import Connection, FileSystem, Infrastructure, Site
 from farline.spec.near import unknown
@@ -21,8 +22,24 @@ LONGEST_RTT_MS = 100_000.0
 _SEPARATOR = " - "
 
 
-def infrastructure_from_text(text: str, where: str) -> Infrastructure:
-    """An infrastructure from TOML; `where` is what refusals call the text.
+def load_infrastructure(path: Path) -> Infrastructure:
+    """The infrastructure that a file describes.
+
+    Raises:
+        UsageError: when the file cannot be read.
+        SpecError: when it says what is not allowed.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: not valid UTF-8 text") from None
+    return read_infrastructure(text, str(path))
+
+
+def read_infrastructure(text: str, where: str) -> Infrastructure:
+    """An infrastructure from TOML; `where` is what refusals call the text, such as its file.
 
     Raises:
         SpecError: when the text is no TOML or describes no infrastructure: one line with the place.

@@ -9,7 +9,7 @@ import pytest
 
 from farline.campaign.plan import load_plan
 from farline.errors import FarlineError
-from farline.spec.infrastructure_text import infrastructure_from_text
+from farline.spec.infrastructure_text import read_infrastructure
 from farline.spec.json_text import read_json, read_object
 from farline.spec.toml_reading import read_toml
 from farline.testbeds.topology import load
@@ -32,7 +32,7 @@ TOMLS = {
 READERS: dict[str, Callable[[Path], object]] = {
     "topology": load,
     "plan": load_plan,
-    "infrastructure": lambda path: infrastructure_from_text(path.read_text(), str(path)),
+    "infrastructure": lambda path: read_infrastructure(path.read_text(), str(path)),
 }
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from farline.cli.group import run
 from farline.errors import SpecError
 from farline.spec.imported import MOST_PAIRS, from_globus, from_perfsonar, from_rclone
-from farline.spec.infrastructure import load_infrastructure
+from farline.spec.infrastructure_text import load_infrastructure
 
 RCLONE = """\
 [archive]

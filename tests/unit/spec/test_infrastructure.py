@@ -17,8 +17,8 @@ from farline.spec.infrastructure import (
     Site,
     all_pairs,
     pair_name,
-    read_infrastructure,
 )
+from farline.spec.infrastructure_text import read_infrastructure
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "infrastructures"
 TWO = """

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from farline.spec.infrastructure import read_infrastructure
+from farline.spec.infrastructure_text import read_infrastructure
 from farline.store import RunBundle, Store
 from farline.store.paths import HostsNow, PathEnds, StoredChoice, forget_path, path_history
 from farline.store.paths.choices import choice_path, forget_choice, read_choice, write_choice

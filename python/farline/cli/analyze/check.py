@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @json_option
 def command(path: Path, as_json: bool) -> None:
     """Check a description of sites, and print its sites and connections or what is wrong."""
-    from farline.spec.infrastructure import load_infrastructure
+    from farline.spec.infrastructure_text import load_infrastructure
 
     found = load_infrastructure(path)
     if as_json:
