@@ -6,17 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from farline.errors import FarlineError, SystemFailure
+from farline.errors import FarlineError
 
 if TYPE_CHECKING:
     from farline.reproduce.evidence import Evidence
     from farline.reproduce.measured import Measured
 
 Judge = Callable[["Measured"], "Evidence"]
-
-
-class NotMeasured(SystemFailure):
-    """A figure that the judge of an item needs is not there; the line says which and why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farline.errors import UsageError
+from farline.errors import SystemFailure, UsageError
 from farline.plots.gallery import Curve, Of
 from farline.reproduce.budget import Budget, budget_of, widest
-from farline.reproduce.item import NotMeasured
 
 if TYPE_CHECKING:
     from farline.campaign.contention.outcome import Outcome
@@ -24,6 +23,10 @@ TOTAL = "total_bps"
 RTT = "path.rtt_s"
 
 Where = Mapping[str, Any]
+
+
+class NotMeasured(SystemFailure):
+    """A figure that the judge of an item needs is not there; the line says which and why."""
 
 
 @dataclass

@@ -15,8 +15,8 @@ from farline.errors import FarlineError, InterruptedRun, SystemFailure, UsageErr
 from farline.plots.whole_file import write_whole
 from farline.reproduce.budget import NOTHING, Budget
 from farline.reproduce.facts import facts_of
-from farline.reproduce.item import Item, NotMeasured
-from farline.reproduce.measured import Measured, kept_trial, trial_path
+from farline.reproduce.item import Item
+from farline.reproduce.measured import Measured, NotMeasured, kept_trial, trial_path
 from farline.reproduce.plans import Scale, Source, plan_document, plan_text
 from farline.reproduce.results import Result, drift_of, read_result, write_result
 from farline.reproduce.shell import Asked, Ran, command_line, run_farline

@@ -23,7 +23,7 @@ from farline.reproduce.evidence import (
     larger,
     no_less,
 )
-from farline.reproduce.item import Item, NotMeasured
+from farline.reproduce.item import Item
 from farline.reproduce.items.analytics_parts import (
     made_profile,
     profile_picture,
@@ -32,7 +32,7 @@ from farline.reproduce.items.analytics_parts import (
     running_curve,
 )
 from farline.reproduce.made_logs import PETASCALE, PRODUCTION
-from farline.reproduce.measured import Measured, profile_over_rtt, values_of
+from farline.reproduce.measured import Measured, NotMeasured, profile_over_rtt, values_of
 
 if TYPE_CHECKING:
     from farline.plots.data import CampaignData

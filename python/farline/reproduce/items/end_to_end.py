@@ -21,8 +21,8 @@ from farline.reproduce.evidence import (
     larger,
     no_less,
 )
-from farline.reproduce.item import Item, NotMeasured
-from farline.reproduce.measured import Measured, curve_of, mean_at, values_of
+from farline.reproduce.item import Item
+from farline.reproduce.measured import Measured, NotMeasured, curve_of, mean_at, values_of
 from farline.reproduce.trials import COPY_NODES, NODE_NIC_BPS, NODES, PATH_BPS
 from farline.tuning.nodes import NodeSearch
 

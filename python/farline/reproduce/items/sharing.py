@@ -18,8 +18,8 @@ from farline.reproduce.evidence import (
     no_less,
     same,
 )
-from farline.reproduce.item import Item, NotMeasured
-from farline.reproduce.measured import Measured, curve_of, mean_at, values_of
+from farline.reproduce.item import Item
+from farline.reproduce.measured import Measured, NotMeasured, curve_of, mean_at, values_of
 
 if TYPE_CHECKING:
     from farline.fairness.contest import Contest
