@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from farline.errors import SpecError
 from farline.formats import Log, Malformed, Tally, read_log
-from farline.formats.mapping import Mapped, check_defaults, parse_mapping
+from farline.formats.mapped import Mapped
+from farline.formats.mapping import check_defaults, parse_mapping, reader_of
 from farline.spec.transfers import TRANSFER_COLUMNS
 from farline.store.transfers import ParquetFiles
 
@@ -58,7 +59,7 @@ class Reading:
             pattern,
             columns={entry.column: entry.name for entry in named},
             scales={entry.column: _scale(entry) for entry in named if entry.unit is not None},
-            values={e.column: e.reader()(e.name) for e in entries if e.literal},
+            values={e.column: reader_of(e.column, e.unit)(e.name) for e in entries if e.literal},
             defaults=check_defaults(self.defaults),
         )
 
@@ -83,7 +84,7 @@ def _scale(entry: Mapped) -> float:
             f"--map {entry.column}: a Parquet column has no unit, so leave out {entry.unit!r}"
         )
     # A unit may be less than one bit or byte, so a million of it tells.
-    million = entry.reader()("1000000")
+    million = reader_of(entry.column, entry.unit)("1000000")
     assert isinstance(million, int | float)
     return million / 1e6
 

@@ -13,11 +13,11 @@ In: a path; plain or compressed text; for a table the mapping of its columns; va
 that the log lacks. Out: a `Log` whose `batches()` are tables and whose `tally` counts.
 
 The formats are a file each, and `formats` lists them in the order in which a log is compared with
-them: `gridftp` (its fast half in `gridftp_block`, on `byte_columns`),
+them: `gridftp` (its fast half in `gridftp_block`, on `byte_columns`; `gridftp_fields` for both),
 `globus_url_copy`, `globus_task`, `fdt`, `iperf3`, `iperf3_text`, `nuttcp`, `pscheduler`,
 `pscheduler_text`, `flent`, `fio`, `fio_text`, `iozone`, `dd`, `rsync`, `rsync_log`, `rclone`,
 `wdt`, `xdd`, `fast_copies` (bbcp, EScp, scp), and `table` for anything with columns (`mapping` is
-how these are named).
+how these are named, `mapped` one entry of it).
 `fio_stop` is what fio says of a run that was stopped, `gaps` what to use instead of outputs that
 say too little. Below them:
 `reading` gives lines and blocks of lines, out of what they are packed in (`packing`, `journal`);

@@ -20,6 +20,17 @@ from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING
 
 from farline.formats.format import Format
+from farline.formats.gridftp_fields import (
+    COMPLETE_CODE,
+    EMPTY,
+    HEAD,
+    LISTING,
+    LISTINGS,
+    MESSAGE,
+    RECEIVED,
+    SENT,
+    TAIL,
+)
 from farline.formats.reading import LONGEST_LINE_BYTES, TOO_LONG, Block, Reading
 from farline.formats.rows import (
     NotATransfer,
@@ -35,14 +46,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from farline.formats.gridftp_block import Parsed
-
-SENT, RECEIVED = ("RETR", "ERET"), ("STOR", "ESTO")
-LISTINGS = ("LIST", "NLST", "MLSD", "MLSC", "MLSR", "MLST", "STAT")
-COMPLETE_CODE = "226"
-LISTING, EMPTY, MESSAGE = "directory listing", "empty file", "message of the server"
-
-HEAD = ("DATE", "HOST", "PROG", "NL.EVNT", "START", "USER", "FILE")
-TAIL = ("BUFFER", "BLOCK", "NBYTES", "VOLUME", "STREAMS", "STRIPES", "DEST", "TYPE", "CODE")
 
 _STAMP = re.compile(r"(\d{14})\.(\d{1,6})", re.ASCII)
 _WHOLE = re.compile(r"\d{1,18}", re.ASCII)

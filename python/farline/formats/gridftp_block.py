@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from farline.formats.byte_columns import Texts, integers
-from farline.formats.gridftp import (
+from farline.formats.gridftp_fields import (
     COMPLETE_CODE,
     EMPTY,
     HEAD,

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from farline.errors import SpecError
+from farline.formats.mapped import Mapped
 from farline.formats.rows import Unreadable, check, moment_us, time_us
 from farline.spec import units
 from farline.spec.transfers import MODALITIES, TRANSFER_COLUMNS
@@ -38,20 +38,6 @@ _SECONDS = {"duration_s": "s", "rtt_ms": "ms"}
 _EPOCH_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 Read = Callable[[str], Value | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Mapped:
-    """One entry of a mapping: where the values of `column` come from."""
-
-    column: str
-    name: str
-    unit: str | None = None
-    literal: bool = False
-
-    def reader(self) -> Read:
-        """What turns a text of the table into a value; it raises ValueError with the reason."""
-        return reader_of(self.column, self.unit)
 
 
 _ITEM = re.compile(
@@ -98,7 +84,7 @@ def _entry(match: re.Match[str]) -> Mapped:
         raise SpecError(f"mapping: {column}: write the unit of a fixed text inside the quotes")
     found = Mapped(column, _name_of(match), unit, literal is not None)
     try:
-        read = found.reader()
+        read = reader_of(column, unit)
         if literal is not None:
             _check(column, read(literal))
     except (ValueError, OverflowError, Unreadable) as failure:
@@ -142,7 +128,7 @@ def _check(column: str, value: Value | None) -> None:
 
 
 def reader_of(column: str, unit: str | None) -> Read:
-    """What turns a text into a value of `column`; an empty text is no value.
+    """What turns a text into a value of `column`; it raises ValueError. An empty text is no value.
 
     Raises:
         ValueError: when the column cannot have the unit.

@@ -22,7 +22,7 @@ from farline.formats.packing import Content, unpacked
 from farline.formats.tally import Malformed, OnMalformed, Tally, excerpt, kind_of
 
 if TYPE_CHECKING:
-    from farline.formats.mapping import Mapped
+    from farline.formats.mapped import Mapped
 
 CHUNK_BYTES = 8 << 20
 LONGEST_LINE_BYTES = 1 << 20

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 from farline.errors import SpecError
 from farline.formats.format import Format
-from farline.formats.mapping import MAPPABLE, Mapped, Read, decimal_mark, plain
+from farline.formats.mapped import Mapped
+from farline.formats.mapping import MAPPABLE, Read, decimal_mark, plain, reader_of
 from farline.formats.reading import Reading
 from farline.formats.rows import Record, Row, Unreadable, tables
 from farline.spec.transfers import MODALITIES, TRANSFER_COLUMNS
@@ -99,7 +100,7 @@ def _columns(
         _Column(
             entry.column,
             None if entry.literal else header.index(entry.name),
-            entry.reader(),
+            reader_of(entry.column, entry.unit),
             entry.name if entry.literal else "",
         )
         for entry in entries

@@ -1,0 +1,15 @@
+"""One entry of a mapping, as `mapping` reads it from a text and readers of tables take it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """Where the values of `column` come from: a column of the table by its name, or a text."""
+
+    column: str
+    name: str
+    unit: str | None = None
+    literal: bool = False
