@@ -106,7 +106,7 @@ def _show_files(store: Store, row: Mapping[str, Any], failed: bool, as_json: boo
     Raises:
         UsageError: when none was kept.
     """
-    batches = receipt(store, row["run_id"], failed=failed)
+    batches = receipt(store.layout, row["run_id"], failed=failed)
     if batches is None:
         raise UsageError(f"run {row['run_id']}: no receipt is stored; only copies have one")
     if not as_json:

@@ -201,7 +201,7 @@ class RecordKeeper:
 
     def _put(self, record: RunRecord, attempt: Attempt, receipt: Path | None) -> None:
         from farline.store.entry import RunBundle
-        from farline.store.layout import default_path
+        from farline.store.layout import Layout, default_path
         from farline.store.quick import spool
         from farline.store.receipts import keep_receipt
 
@@ -212,7 +212,7 @@ class RecordKeeper:
         spool(store, RunBundle(record, attempt.samples, labels=labels, mover=attempt.file_samples))
         self.kept_run = record["run_id"]
         if receipt is not None and receipt.exists():
-            keep_receipt(store, record["run_id"], receipt)
+            keep_receipt(Layout(store), record["run_id"], receipt)
 
     def close(self) -> None:
         """Removes what is left of temporary files."""

@@ -17,11 +17,11 @@ STORE/
   tmp/                    files being written; nobody reads them
 ```
 
-What it does: appends runs so that a killed writer never spoils what was there, merges small
-files into segments, keeps logs of other tools (`kept_logs`), answers questions about runs
-(`reader`), reads every older version of its own format, and in `transfers` asks of runs, kept
-logs and Parquet files together, on any engine (`engine`); in `paths` gives what is known of a
-path to those who choose and estimate.
+What it does: appends runs so that a killed writer never spoils what was there (`appending`),
+merges small files into segments (`compact`), keeps logs of other tools (`kept_logs`), answers
+questions about runs (`reader`), reads every older version of its own format, and in `transfers`
+asks of runs, kept logs and Parquet files together, on any engine (`engine`); in `paths` gives what
+is known of a path to those who choose and estimate.
 What it must not do: change or judge a record; print; know what a campaign is beyond its name.
 
 In: a `RunBundle`: a `RunRecord` document, its samples, a campaign's name and labels.

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from farline.errors import VersionError
-from farline.store.columns import entry_of_row, run_columns, runs_table
+from farline.store.columns import runs_table
 from farline.store.disk import (
     STALE_TEMP_S,
     locked,
@@ -30,24 +30,19 @@ from farline.store.disk import (
     remove_stale,
     system_failures,
 )
-from farline.store.entry import VERSION_KEY, Entry, Fresh, fresh_samples, read_footer
+from farline.store.entry import Fresh
 from farline.store.layout import REPLACES_KEY, SIDES, Layout, Segment, Side, View, take_view
+from farline.store.parquet_files import VERSION_KEY, fresh_samples, read_footer
 from farline.store.receipts import settle_receipts
+from farline.store.segments import BATCH_RUNS, aligned, segment_samples, segment_tables
 from farline.store.spool import spooled_table
-from farline.store.upgrade import (
-    FORMAT_VERSION,
-    SAME_SINCE,
-    labels_name,
-    upgrade_document,
-    upgrade_samples,
-)
+from farline.store.upgrade import FORMAT_VERSION, upgrade_samples
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_SEGMENT_RUNS = 20_000
 """A segment of this size is not merged again."""
-_BATCH_RUNS = 500
 _ROW_GROUP_ROWS = 100_000
 
 
@@ -184,55 +179,18 @@ def _gathered(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
     waiting: list[pa.Table] = []
     for table in tables:
         waiting.append(table)
-        if sum(map(len, waiting)) >= _ROW_GROUP_ROWS or len(waiting) >= _BATCH_RUNS:
+        if sum(map(len, waiting)) >= _ROW_GROUP_ROWS or len(waiting) >= BATCH_RUNS:
             yield pa.concat_tables(waiting)
             waiting = []
     if waiting:
         yield pa.concat_tables(waiting)
 
 
-def aligned(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """`table` with the columns of `schema`; what it does not have is null."""
-    import pyarrow as pa
-
-    if table.schema.equals(schema):
-        return table
-    columns = [
-        table.column(column.name).cast(column.type)
-        if column.name in table.column_names
-        else pa.nulls(len(table), column.type)
-        for column in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
 def _run_tables(layout: Layout, parts: Parts) -> Iterator[pa.Table]:
-    for start in range(0, len(parts.fresh), _BATCH_RUNS):
-        yield runs_table(item.entry for item in parts.fresh[start : start + _BATCH_RUNS])
+    for start in range(0, len(parts.fresh), BATCH_RUNS):
+        yield runs_table(item.entry for item in parts.fresh[start : start + BATCH_RUNS])
     for segment in parts.segments:
         yield from segment_tables(layout, segment)
-
-
-def segment_tables(layout: Layout, segment: Segment) -> Iterator[pa.Table]:
-    """Rows of a segment in batches, in the present version and with the present columns.
-
-    They are flattened anew from the records when the file was written with other columns.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(layout.runs / f"{segment.name}.parquet") as file:
-        same = segment.version >= SAME_SINCE and file.schema_arrow.names == list(run_columns())
-        for batch in file.iter_batches(_BATCH_RUNS):
-            if same:
-                yield pa.Table.from_batches([batch])
-            else:
-                yield runs_table(_entry(row, segment.version) for row in batch.to_pylist())
-
-
-def _entry(row: dict[str, str], version: int) -> Entry:
-    document = upgrade_document(entry_of_row(row, labels_name(version)), version)
-    return Entry(document["record"], document["campaign"], document["labels"])
 
 
 def _sample_tables(layout: Layout, parts: Parts) -> Iterator[pa.Table]:
@@ -240,16 +198,6 @@ def _sample_tables(layout: Layout, parts: Parts) -> Iterator[pa.Table]:
         yield fresh_samples(item)
     for segment in parts.segments:
         yield from segment_samples(layout, segment)
-
-
-def segment_samples(layout: Layout, segment: Segment) -> Iterator[pa.Table]:
-    """Samples of a segment in batches, in the present version."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(layout.samples / f"{segment.name}.parquet") as file:
-        for batch in file.iter_batches():
-            yield upgrade_samples(pa.Table.from_batches([batch]), segment.version)
 
 
 def _sample_schema(layout: Layout, parts: Parts) -> pa.Schema:

@@ -58,7 +58,7 @@ class Receipts:
     def _tables(self) -> Iterator[pa.Table]:
         schema = _schema()
         for run_id in self._run_ids:
-            for batch in receipt(self._store, run_id) or ():
+            for batch in receipt(self._store.layout, run_id) or ():
                 self.rows += len(batch)
                 table = pa.Table.from_batches([batch])
                 table = table.add_column(0, "run_id", pa.array([run_id] * len(batch), pa.string()))

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 from farline.errors import SpecError, SystemFailure, UsageError, VersionError
 from farline.store import left_out
 from farline.store.disk import locked, make_folder, publish, system_failures
-from farline.store.entry import VERSION_KEY, read_footer
 from farline.store.layout import REPLACES_KEY, Layout
 from farline.store.log_file import LogFile, digest_log
+from farline.store.parquet_files import VERSION_KEY, read_footer
 from farline.store.upgrade import FORMAT_VERSION
 
 if TYPE_CHECKING:

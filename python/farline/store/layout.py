@@ -19,7 +19,8 @@ from farline.spec.json_text import read_json
 from farline.store import left_out
 from farline.store.default_folder import default_path as default_path
 from farline.store.disk import locked, system_failures
-from farline.store.entry import Fresh, read_footer, read_fresh
+from farline.store.entry import Fresh
+from farline.store.parquet_files import read_footer, read_fresh
 from farline.store.spool import SUFFIX, read_spooled
 
 if TYPE_CHECKING:

@@ -17,14 +17,13 @@ from farline.store.compact import (
     MAX_SEGMENT_RUNS,
     Parts,
     clean,
-    segment_samples,
-    segment_tables,
     write_segment,
 )
 from farline.store.disk import locked
-from farline.store.entry import fresh_samples
 from farline.store.layout import Layout, View, take_view
+from farline.store.parquet_files import fresh_samples
 from farline.store.receipts import settle_receipts
+from farline.store.segments import segment_samples, segment_tables
 from farline.store.upgrade import FORMAT_VERSION
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from farline.errors import SpecError
 from farline.logs import Log
 from farline.spec.extras import has_analysis
-from farline.store.disk import make_folder, publish
-from farline.store.entry import RunBundle, checked_run_id
+from farline.store.appending import append, new_run_id
+from farline.store.disk import publish
+from farline.store.entry import RunBundle
 from farline.store.layout import LINKS, MOVER, Layout, default_path
 from farline.store.spool import SAMPLES, SUFFIX, is_small, write_spooled
 
@@ -53,27 +53,12 @@ class Spool:
         return spool(self._path, run)
 
 
-def new_run_id(layout: Layout, record: Mapping[str, Any]) -> str:
-    """The record's name, if it is one and no single run has it.
-
-    Raises:
-        SpecError: when it is none, or already there.
-    """
-    run_id = checked_run_id(record.get("run_id"))
-    places = (layout.fresh / f"{run_id}.parquet", layout.spool / f"{run_id}{SUFFIX}")
-    if any(place.exists() for place in places):
-        raise SpecError(f"run_id: {run_id} is already in the store {layout.root}")
-    return run_id
-
-
 def _append(layout: Layout, run: RunBundle) -> str:
     import numpy as np
-
-    from farline.store.store import Store
 
     def arrays(columns: Mapping[str, Any] | None) -> dict[str, Any]:
         return {name: np.asarray(values, np.int64) for name, values in (columns or {}).items()}
 
-    make_folder(layout.spool)
+    layout.create()
     samples, links, mover = map(arrays, (run.samples, run.links, run.mover))
-    return Store(layout.root).append(replace(run, samples=samples, links=links, mover=mover))
+    return append(layout, replace(run, samples=samples, links=links, mover=mover))

@@ -26,11 +26,12 @@ from farline.spec._types import LINK_SAMPLE_COLUMNS, MOVER_SAMPLE_COLUMNS, SAMPL
 from farline.store import left_out
 from farline.store.arrays import array_of, scalar_of
 from farline.store.columns import OTHER_NAMES, column_of, run_columns
-from farline.store.compact import aligned, segment_tables
 from farline.store.disk import locked
-from farline.store.entry import Fresh, fresh_samples, read_footer
+from farline.store.entry import Fresh
 from farline.store.filters import EVERYTHING, RunFilter
 from farline.store.layout import LINKS, MOVER, Layout, Side, View, take_view
+from farline.store.parquet_files import fresh_samples, read_footer
+from farline.store.segments import aligned, segment_tables
 from farline.store.spool import spooled_table
 from farline.store.upgrade import SAME_SINCE, upgrade_samples
 

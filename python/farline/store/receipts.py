@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from farline.errors import SystemFailure
 from farline.store.disk import make_folder, publish, sync_directory, system_failures
-from farline.store.entry import VERSION_KEY, checked_run_id, read_footer
+from farline.store.entry import checked_run_id
 from farline.store.layout import Layout
+from farline.store.parquet_files import VERSION_KEY, read_footer
 from farline.store.upgrade import FORMAT_VERSION
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
-
-    from farline.store.store import Store
 
 LINES = ".jsonl"
 LARGE_BYTES = 16 << 20
@@ -50,17 +49,15 @@ _GROUP_ROWS = 50_000
 _BATCH_ROWS = 10_000
 
 
-def keep_receipt(store: Store | Path, run_id: str, lines: Path, *, move: bool = True) -> None:
+def keep_receipt(layout: Layout, run_id: str, lines: Path, *, move: bool = True) -> None:
     """Keeps the receipt of a copy; when this returns it is on disk.
 
-    `store` may be its folder, so that nothing else of it has to be imported. `lines` are moved, or
-    copied if `move` is false. Nothing is imported for a small one.
+    `lines` are moved, or copied if `move` is false. Nothing is imported for a small one.
 
     Raises:
         SpecError: when `run_id` is no name of a run.
         SystemFailure: when the disk refuses, or the lines are damaged.
     """
-    layout = Layout(store) if isinstance(store, Path) else store.layout
     name = f"{checked_run_id(run_id)}{LINES}"
     make_folder(layout.receipts)
     target = layout.receipts / name
@@ -75,7 +72,9 @@ def keep_receipt(store: Store | Path, run_id: str, lines: Path, *, move: bool = 
         _turn(layout, target)
 
 
-def receipt(store: Store, run_id: str, *, failed: bool = False) -> Iterator[pa.RecordBatch] | None:
+def receipt(
+    layout: Layout, run_id: str, *, failed: bool = False
+) -> Iterator[pa.RecordBatch] | None:
     """The receipt of a copy in batches, with the columns of `COLUMNS`; None where there is none.
 
     With `failed` only names that failed.
@@ -84,7 +83,6 @@ def receipt(store: Store, run_id: str, *, failed: bool = False) -> Iterator[pa.R
         SystemFailure: when it is damaged.
         VersionError: when a newer farline wrote it.
     """
-    layout = store.layout
     lines = layout.receipts / f"{checked_run_id(run_id)}{LINES}"
     table = lines.with_suffix(".parquet")
     if not table.exists() and lines.exists():

@@ -9,21 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farline.errors import FarlineError, UsageError
-from farline.logs import Log
-from farline.store import kept_logs, left_out, quick
+from farline.store import kept_logs, left_out
+from farline.store.appending import append
 from farline.store.compact import Compaction, compact
-from farline.store.disk import locked, make_folder, publish
-from farline.store.entry import RunBundle, sample_table, write_fresh, write_side
+from farline.store.disk import locked
+from farline.store.entry import RunBundle
 from farline.store.filters import EVERYTHING, RunFilter, pick_campaign
 from farline.store.kept_logs import Kept, KeptLog, Look
-from farline.store.layout import LINKS, MOVER, Layout, Side, default_path
+from farline.store.layout import Layout, default_path
+from farline.store.quick import spool
 from farline.store.reader import Reader, open_reader
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
-
-_LOG = Log(__name__)
 
 TIDY_FILES = 256
 """Fresh files from which `tidy` merges."""
@@ -77,16 +75,7 @@ class Store:
             SpecError: when the record has no usable `run_id`, or it is already there.
             SystemFailure: when the disk refuses.
         """
-        run_id = quick.new_run_id(self.layout, run.record)
-        entry, target = run.entry, self.layout.fresh / f"{run_id}.parquet"
-        table = sample_table(run_id, run.samples)
-        for side, columns in ((LINKS, run.links), (MOVER, run.mover)):
-            if columns is not None:
-                self._put_side(side, run_id, columns)
-        # The last file to get its name: from then on the run counts, with all that belongs to it.
-        publish(self.layout.temp, target, lambda file: write_fresh(entry, table, file))
-        _LOG.debug("run kept", run=run_id, file=target)
-        return run_id
+        return append(self.layout, run)
 
     def spool(self, run: RunBundle) -> str:
         """Adds one run as `append` does, without anything that takes time to import.
@@ -97,16 +86,7 @@ class Store:
             SpecError: as `append`.
             SystemFailure: when the disk refuses.
         """
-        return quick.spool(self.path, run)
-
-    def _put_side(
-        self, side: Side, run_id: str, columns: Mapping[str, np.ndarray[Any, Any]]
-    ) -> None:
-        table = sample_table(run_id, columns)
-        if len(table):
-            target = side.fresh_path(self.layout, run_id)
-            make_folder(target.parent)
-            publish(self.layout.temp, target, lambda file: write_side(table, file))
+        return spool(self.path, run)
 
     def compact(self, everything: bool = False) -> Compaction:
         """Merges small files into segments; with `everything`, as far as it goes."""

@@ -80,10 +80,10 @@ def write_v3(root: Path) -> None:
         if number == 1:
             store.compact()
         if number:
-            keep_receipt(store, record["run_id"], lines)
+            keep_receipt(store.layout, record["run_id"], lines)
         else:
             lines.unlink()
-    batches = receipt(store, make_record(1)["run_id"])
+    batches = receipt(store.layout, make_record(1)["run_id"])
     assert batches is not None
     assert sum(map(len, batches)) == 2
 

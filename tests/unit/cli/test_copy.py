@@ -304,7 +304,7 @@ def test_json_is_the_record_with_summary_and_the_run_is_kept_with_its_receipt(
     store = Store(tmp_path / "DATA" / "farline" / "store", create=False)
     rows = store.find(None)
     assert [row["run_id"] for row in rows] == [record["run_id"]]
-    batches = receipt(store, record["run_id"])
+    batches = receipt(store.layout, record["run_id"])
     assert batches is not None
     assert [row["path"] for batch in batches for row in batch.to_pylist()] == ["d/a"]
     assert not list((tmp_path / "tmp").iterdir())

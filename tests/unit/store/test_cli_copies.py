@@ -42,7 +42,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
         sender=make_copy_end(file_us=3_000_000, stream_us=1_000_000, engine="uring"),
     )  # fmt: skip
     store.spool(RunBundle(record, make_samples(2), mover=make_mover_samples()))
-    keep_receipt(store, record["run_id"], write_receipt(tmp_path / "lines", LINES))
+    keep_receipt(store.layout, record["run_id"], write_receipt(tmp_path / "lines", LINES))
     store.append(RunBundle(make_record(2), make_samples(2)))
     return store
 

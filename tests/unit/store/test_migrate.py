@@ -16,8 +16,8 @@ from click.testing import CliRunner
 from farline.cli.store import command
 from farline.errors import VersionError
 from farline.store import Store
-from farline.store.entry import VERSION_KEY
 from farline.store.migrate import migrate, survey
+from farline.store.parquet_files import VERSION_KEY
 from farline.store.upgrade import FORMAT_VERSION
 
 DATA = Path(__file__).parents[2] / "data" / "store"

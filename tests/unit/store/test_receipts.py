@@ -26,7 +26,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def rows(store: Store, run_id: str = RUN_ID, failed: bool = False) -> list[dict[str, Any]]:
-    batches = receipt(store, run_id, failed=failed)
+    batches = receipt(store.layout, run_id, failed=failed)
     assert batches is not None
     return [row for batch in batches for row in batch.to_pylist()]
 
@@ -48,7 +48,7 @@ LINES = [
 
 def test_a_receipt_comes_back_in_its_order(store: Store, tmp_path: Path) -> None:
     lines = write_receipt(tmp_path / "lines", LINES)
-    keep_receipt(store, RUN_ID, lines)
+    keep_receipt(store.layout, RUN_ID, lines)
     assert not lines.exists()
     assert rows(store) == [full(line) for line in LINES]
     assert [path.name for path in store.layout.receipts.iterdir()] == [f"{RUN_ID}.parquet"]
@@ -59,7 +59,7 @@ def test_a_receipt_comes_back_in_its_order(store: Store, tmp_path: Path) -> None
 def test_a_receipt_of_a_version_that_knew_blake3_alone_is_read(
     store: Store, tmp_path: Path
 ) -> None:
-    keep_receipt(store, RUN_ID, write_receipt(tmp_path / "lines", LINES[:5]))
+    keep_receipt(store.layout, RUN_ID, write_receipt(tmp_path / "lines", LINES[:5]))
     rows(store)
     (path,) = store.layout.receipts.iterdir()
     table = pq.read_table(path)
@@ -69,7 +69,7 @@ def test_a_receipt_of_a_version_that_knew_blake3_alone_is_read(
 
 def test_the_users_own_file_stays(store: Store, tmp_path: Path) -> None:
     lines = write_receipt(tmp_path / "lines", LINES)
-    keep_receipt(store, RUN_ID, lines, move=False)
+    keep_receipt(store.layout, RUN_ID, lines, move=False)
     assert lines.exists()
     assert len(rows(store)) == len(LINES)
 
@@ -86,7 +86,7 @@ def test_a_receipt_on_another_file_system_is_copied(
         return rename(path, target)
 
     monkeypatch.setattr(Path, "rename", refuse)
-    keep_receipt(store, RUN_ID, lines)
+    keep_receipt(store.layout, RUN_ID, lines)
     assert not lines.exists()
     assert len(rows(store)) == len(LINES)
 
@@ -95,7 +95,7 @@ def test_a_large_receipt_is_parquet_at_once(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(receipts, "LARGE_BYTES", 100)
-    keep_receipt(store, RUN_ID, write_receipt(tmp_path / "lines", LINES))
+    keep_receipt(store.layout, RUN_ID, write_receipt(tmp_path / "lines", LINES))
     (path,) = store.layout.receipts.iterdir()
     assert pq.read_metadata(path).metadata[b"farline.format"] == str(FORMAT_VERSION).encode()
     assert pq.read_table(path).column_names == list(COLUMNS)
@@ -103,15 +103,17 @@ def test_a_large_receipt_is_parquet_at_once(
 
 def test_many_lines_keep_their_order(store: Store, tmp_path: Path) -> None:
     count = 120_000
-    keep_receipt(store, RUN_ID, write_receipt(tmp_path / "l", map(receipt_line, range(count))))
-    batches = receipt(store, RUN_ID)
+    keep_receipt(
+        store.layout, RUN_ID, write_receipt(tmp_path / "l", map(receipt_line, range(count)))
+    )
+    batches = receipt(store.layout, RUN_ID)
     assert batches is not None
     found = [value for batch in batches for value in batch.column("bytes").to_pylist()]
     assert found == list(range(count))
 
 
 def test_a_merge_turns_what_is_still_lines(store: Store, tmp_path: Path) -> None:
-    keep_receipt(store, RUN_ID, write_receipt(tmp_path / "lines", LINES))
+    keep_receipt(store.layout, RUN_ID, write_receipt(tmp_path / "lines", LINES))
     store.compact()
     assert [path.suffix for path in store.layout.receipts.iterdir()] == [".parquet"]
     assert list(store.layout.temp.iterdir()) == []
@@ -119,7 +121,7 @@ def test_a_merge_turns_what_is_still_lines(store: Store, tmp_path: Path) -> None
 
 def test_two_readers_turn_the_same_receipt(store: Store, tmp_path: Path) -> None:
     lines = [receipt_line(number) for number in range(2000)]
-    keep_receipt(store, RUN_ID, write_receipt(tmp_path / "lines", lines))
+    keep_receipt(store.layout, RUN_ID, write_receipt(tmp_path / "lines", lines))
     found: list[int] = []
     readers = [threading.Thread(target=lambda: found.append(len(rows(store)))) for _ in range(4)]
     for reader in readers:
@@ -138,7 +140,7 @@ def test_a_kill_before_the_lines_went_loses_nothing(
     def killed(_path: Path, missing_ok: bool = False) -> None:
         raise KilledError
 
-    keep_receipt(store, RUN_ID, write_receipt(tmp_path / "lines", LINES))
+    keep_receipt(store.layout, RUN_ID, write_receipt(tmp_path / "lines", LINES))
     monkeypatch.setattr(Path, "unlink", killed)
     with pytest.raises(KilledError):
         rows(store)
@@ -152,25 +154,25 @@ def test_a_kill_before_the_lines_went_loses_nothing(
 def test_a_store_that_may_not_be_written_is_read(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep_receipt(store, RUN_ID, write_receipt(tmp_path / "lines", LINES))
+    keep_receipt(store.layout, RUN_ID, write_receipt(tmp_path / "lines", LINES))
     monkeypatch.setattr(os, "access", lambda *_: False)
     assert rows(store) == [full(line) for line in LINES]
     assert [path.suffix for path in store.layout.receipts.iterdir()] == [".jsonl"]
 
 
 def test_no_receipt_is_said(store: Store) -> None:
-    assert receipt(store, RUN_ID) is None
+    assert receipt(store.layout, RUN_ID) is None
 
 
 def test_an_empty_receipt_has_no_rows(store: Store, tmp_path: Path) -> None:
-    keep_receipt(store, RUN_ID, write_receipt(tmp_path / "lines", []))
+    keep_receipt(store.layout, RUN_ID, write_receipt(tmp_path / "lines", []))
     assert rows(store) == []
 
 
 def test_damaged_lines_are_named_and_stay(store: Store, tmp_path: Path) -> None:
     lines = tmp_path / "lines"
     lines.write_text('{"path":"a","kind":"file","status":"copied","bytes":1}\n{"path":\n')
-    keep_receipt(store, RUN_ID, lines)
+    keep_receipt(store.layout, RUN_ID, lines)
     with pytest.raises(SystemFailure, match="reading a receipt") as refusal:
         rows(store)
     assert "\n" not in refusal.value.message
@@ -179,16 +181,16 @@ def test_damaged_lines_are_named_and_stay(store: Store, tmp_path: Path) -> None:
 
 
 def test_a_receipt_of_a_newer_version_is_refused(store: Store, tmp_path: Path) -> None:
-    keep_receipt(store, RUN_ID, write_receipt(tmp_path / "lines", LINES))
+    keep_receipt(store.layout, RUN_ID, write_receipt(tmp_path / "lines", LINES))
     rows(store)
     (path,) = store.layout.receipts.iterdir()
     table = pq.read_table(path)
     with pq.ParquetWriter(path, table.schema) as writer:
         writer.add_key_value_metadata({"farline.format": str(FORMAT_VERSION + 1)})
     with pytest.raises(VersionError):
-        receipt(store, RUN_ID)
+        receipt(store.layout, RUN_ID)
 
 
 def test_a_name_that_is_no_run_is_refused(store: Store, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="run_id"):
-        keep_receipt(store, "../x", write_receipt(tmp_path / "lines", []))
+        keep_receipt(store.layout, "../x", write_receipt(tmp_path / "lines", []))

@@ -144,11 +144,12 @@ def test_a_spooled_run_costs_no_heavy_import(tmp_path: Path) -> None:
         "import sys, json; from array import array; from pathlib import Path\n"
         "from farline.store.quick import spool\n"
         "from farline.store import RunBundle\n"
+        "from farline.store.layout import Layout\n"
         "from farline.store.receipts import keep_receipt\n"
         "store = Path(sys.argv[1])\n"
         "run_id = spool(store, RunBundle(json.loads(sys.argv[2]), {'bytes': array('q', [1])}))\n"
         "lines = Path(sys.argv[1]) / 'lines'; lines.write_text('')\n"
-        "keep_receipt(store, run_id, lines)\n"
+        "keep_receipt(Layout(store), run_id, lines)\n"
         "heavy = {'numpy', 'pyarrow', 'duckdb', 'ibis', 'pandas', 'farline.store.store'}\n"
         "print(*sorted(heavy & set(sys.modules)))\n"
     )

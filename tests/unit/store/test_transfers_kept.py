@@ -20,8 +20,8 @@ import pytest
 from farline.errors import SpecError, SystemFailure, UsageError, VersionError
 from farline.store import Store
 from farline.store.disk import locked
-from farline.store.entry import Footer, read_footer
 from farline.store.log_file import HEAD_BYTES
+from farline.store.parquet_files import Footer, read_footer
 from farline.store.transfers import Selection, open_transfers, transfer_schema
 from tests.support.transfers import transfers_table
 from tests.unit.store.test_crash import ROOT, KilledError, kill_after
