@@ -15,7 +15,7 @@ import pytest
 from farline.campaign.settings import sampled_spec
 from farline.drivers import DrivenTool, OverSsh
 from farline.tools import RunResult, ignore_event, never_stop
-from farline.tools.ssh import SshCommand
+from farline.tools.ssh_command import SshCommand
 from tests.loopback.test_driver_names import ODD, full_of
 from tests.loopback.test_drivers import same
 

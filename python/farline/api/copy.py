@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         RunRecord,
     )
     from farline.tools import StopQuestion
-    from farline.tools.ssh import SshCommand
+    from farline.tools.ssh_command import SshCommand
 
 Location = str | PathLike[str]
 """A path here, `[user@]host:path` over ssh, or a ticket with `#path`."""

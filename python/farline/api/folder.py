@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from farline.copying.connector import Connector
     from farline.tools import StopQuestion
     from farline.tools.native import Target
-    from farline.tools.ssh import SshCommand
+    from farline.tools.ssh_command import SshCommand
 
 IDLE_S = 45.0
 """After such a silence a new session is begun: servers end silent ones after a minute."""

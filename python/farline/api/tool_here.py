@@ -10,7 +10,7 @@ from farline.errors import UsageError
 
 if TYPE_CHECKING:
     from farline.testbeds import CurrentBed, Host
-    from farline.tools.ssh import SshCommand
+    from farline.tools.ssh_command import SshCommand
 
 
 def tool_chooser(

@@ -28,7 +28,7 @@ from farline.store.paths.history import forget_path, path_history
 from farline.store.paths.past_transfer import PastTransfer, PathEnds, bare_host
 from farline.tools.events import Event
 from farline.tools.native import parse_target
-from farline.tools.ssh import SshCommand
+from farline.tools.ssh_command import SshCommand
 from farline.tuning.job import BUDGET_S, METHODS, TuneJob, TuneRequest, TuneResult
 from farline.tuning.knobs import KNOBS
 from farline.tuning.situation import GOALS

@@ -17,7 +17,7 @@ from farline.spec.path_text import to_path_text
 if TYPE_CHECKING:
     from farline.api.folder import Folder
     from farline.copying.locations import Location
-    from farline.tools.ssh import SshCommand
+    from farline.tools.ssh_command import SshCommand
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from farline.cluster.survey import Survey, SurveyedNode
     from farline.copying.locations import Location
     from farline.tools.events import Steps
-    from farline.tools.ssh import SshCommand
+    from farline.tools.ssh_command import SshCommand
 
 _UNKNOWN = "unknown"
 WIDTH = 100

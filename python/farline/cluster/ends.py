@@ -16,7 +16,7 @@ from farline.copying.connector import SshConnector
 from farline.copying.locations import Endpoints, SshHost, ThisHost, working_folder
 from farline.copying.remote_to_remote import RemoteToRemote
 from farline.tools.host_layout import cpu_text
-from farline.tools.ssh import SshCommand
+from farline.tools.ssh_command import SshCommand
 
 if TYPE_CHECKING:
     from farline.copying.request import CopyRequest

@@ -22,7 +22,7 @@ from farline.tools.ssh import RemoteCommand
 
 if TYPE_CHECKING:
     from farline.tools import StopQuestion
-    from farline.tools.ssh import SshCommand
+    from farline.tools.ssh_command import SshCommand
 
 _LOG = Log(__name__)
 ANSWER_S = 15.0

@@ -14,7 +14,7 @@ from farline.cluster.slurm import Slurm, SlurmRequest, allocate
 from farline.copying.locations import Host, SshHost, ThisHost
 from farline.copying.pools import NodePool
 from farline.errors import UnreachableError, UsageError
-from farline.tools.ssh import NAME, SshCommand
+from farline.tools.ssh_command import NAME, SshCommand
 from farline.tools.step_command import StepCommand, read_template
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from farline.errors import FarlineError, ProtocolError, UsageError
 if TYPE_CHECKING:
     from farline.tools import StopQuestion
     from farline.tools.events import Steps
-    from farline.tools.ssh import SshCommand
+    from farline.tools.ssh_command import SshCommand
 
 _ENGINE = re.compile(r"(slurm|testbed):[^/]*")
 _LOOPBACK = "127.0.0.1"

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from farline.copying.request import DataPath
     from farline.tools import StopQuestion
     from farline.tools.events import Steps
-    from farline.tools.ssh import RemoteServer, SshCommand, Tunnel
+    from farline.tools.ssh import RemoteServer, Tunnel
+    from farline.tools.ssh_command import SshCommand
 
 FRESH_S = 3 * 86_400.0
 """A server over ssh serves so long before the next session has a new one with a new ticket."""
@@ -300,7 +301,7 @@ def connector_to(host: Host, may: str, ssh: SshCommand | None, data_path: DataPa
         return LocalConnector()
     if isinstance(host, NodePool):
         raise UsageError(f"{host}: has several nodes: only a copy of files can use them")
-    from farline.tools.ssh import SshCommand
+    from farline.tools.ssh_command import SshCommand
 
     ssh, words = ssh or SshCommand(), data_path.server_words()
     if (port := data_path.connect_back) is not None:

@@ -28,7 +28,7 @@ from farline.tools.native import host_facts, parse_target
 
 if TYPE_CHECKING:
     from farline.store.paths import PastTransfer
-    from farline.tools.ssh import SshCommand
+    from farline.tools.ssh_command import SshCommand
 
 
 MOST_BYTES = 2**63 - 1
@@ -106,7 +106,7 @@ def host_names(host: Host, ssh: SshCommand | None = None) -> frozenset[str]:
     if isinstance(host, ThisHost):
         return frozenset({platform.node()})
     if isinstance(host, SshHost):
-        from farline.tools.ssh import SshCommand
+        from farline.tools.ssh_command import SshCommand
 
         known = (ssh or SshCommand()).host_name(host.target, host.host)
         return frozenset({host.host, known})

@@ -277,7 +277,7 @@ def sessions_for(request: CopyRequest) -> Sessions:
 
 def _remote_to_remote(request: CopyRequest) -> Sessions:
     from farline.copying.remote_to_remote import RemoteToRemote, ordering_host
-    from farline.tools.ssh import SshCommand
+    from farline.tools.ssh_command import SshCommand
 
     ends = request.endpoints
     host = ordering_host(ends)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from farline.spec._types import Adjustment, AdjustRequest
     from farline.tools.events import Event, Steps
     from farline.tools.native import Target
-    from farline.tools.ssh import SshCommand
+    from farline.tools.ssh_command import SshCommand
 
 SILENT_S = 120.0
 """A host from which nothing has come for so long is given up: ssh alone would wait for ever."""

@@ -22,7 +22,7 @@ from farline.copying.pools import NodePool
 from farline.errors import UsageError
 
 if TYPE_CHECKING:
-    from farline.tools.ssh import SshCommand
+    from farline.tools.ssh_command import SshCommand
 
 SAMPLING_S = 0.5
 """Seconds per sample unless the spec says otherwise."""

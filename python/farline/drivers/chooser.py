@@ -13,7 +13,7 @@ from farline.drivers.places import Here, HostOfBed, InHost, OverSsh, ServerPlace
 from farline.errors import SpecError
 from farline.tools import SteppedTool
 from farline.tools.native import NativeTool, parse_target
-from farline.tools.ssh import SshCommand
+from farline.tools.ssh_command import SshCommand
 
 if TYPE_CHECKING:
     from farline.tools.native import ConnectionKeeper

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from farline.errors import SystemFailure
-from farline.tools.ssh import SshCommand
+from farline.tools.ssh_command import SshCommand
 
 _ASK_S = 30.0
 _ADMIN_PATH = "/usr/sbin:/sbin:/usr/local/sbin"

@@ -33,7 +33,7 @@ from farline.tools.start_mark import MarkedLines, mark_of, new_nonce
 
 if TYPE_CHECKING:
     from farline.tools.events import Steps
-    from farline.tools.ssh import SshCommand
+    from farline.tools.ssh_command import SshCommand
 
 _LOG = Log(__name__)
 

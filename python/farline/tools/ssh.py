@@ -1,6 +1,6 @@
 """Hosts reached over the user's own ssh: a server for one copy, tunnels, orders.
 
-`SshCommand` says how ssh is called; `RemoteServer` starts `farline serve --copy-session` there,
+`ssh_command` says how ssh is called; `RemoteServer` starts `farline serve --copy-session` there,
 which prints one marked JSON line (`start_mark`) and serves as long as its standard input is open.
 Where the shell there does not find farline, a second ssh looks for it in `usual_folders`. What ssh
 and the shell behind it may print beside it is skipped; what they answer instead becomes an error
@@ -14,11 +14,9 @@ import json
 import os
 import shlex
 import socket
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farline.errors import (
@@ -33,19 +31,18 @@ from farline.errors import (
 from farline.logs import Log, words_for_far_end
 from farline.spec.json_text import read_object
 from farline.tools import Stop, StopQuestion
-from farline.tools.child import NO_SSH, Child
+from farline.tools.child import Child
 from farline.tools.events import Notice, NoticeKind
 from farline.tools.native import Target, parse_target
+from farline.tools.ssh_command import NAME, START_S, SshCommand
 from farline.tools.ssh_failure import (
     is_missing,
     not_started,
     ssh_failure,
     taking_back,
-    why_ended,
     why_search_ended,
 )
 from farline.tools.start_mark import MarkedLines, mark_of, new_nonce
-from farline.tools.usual_folders import search_command
 
 if TYPE_CHECKING:
     from farline.tools.events import Steps
@@ -58,99 +55,16 @@ READY_SCHEMA = 2
 FIRST_SCHEMA = 1
 """Version of the line without a mark, which is printed to who asks for none."""
 
-START_S = 60.0
-"""So long a start may take unless its user says otherwise."""
-
 LOGIN_S = 180.0
 """So long while nothing has come and ssh may be asking for a password on a terminal."""
 
 NOTICE_S = 10.0
 """After so long a start is told of."""
 
-NAME = "farline"
-"""What farline is called in the PATH of a host."""
-
 _POLL_S = 0.05
 _END_S = 5.0
 _BROKEN_S = 0.5
 """What failed to start gets so long to end by itself."""
-
-
-@dataclass(frozen=True)
-class SshCommand:
-    """How ssh is called, and what farline is called there."""
-
-    command: tuple[str, ...] = ("ssh",)
-    port: int | None = None
-    identity: str | None = None
-    options: tuple[str, ...] = ()
-    config: str | None = None
-    jump: str | None = None
-    family: str | None = None
-    remote_farline: str | None = None
-    """The command that is farline there, if its user has said so; it is not looked for then."""
-    start_s: float | None = None
-    """So long farline may take to start, if its user has said so."""
-    sends: bool = False
-    """Whether a program for the copy is sent to a host that has no farline (`bootstrap`)."""
-    program: Path | None = None
-    """The program to send, in place of those that come with farline."""
-    searches: bool = False
-    """Whether farline is looked for in the usual folders: it is not in the PATH there."""
-
-    def words(self, target: str, *more: str) -> list[str]:
-        """Words of a command that logs in at `target`; `more` are options before it."""
-        flags = [
-            *(("-p", str(self.port)) if self.port is not None else ()),
-            *(("-i", self.identity) if self.identity else ()),
-            *(("-F", self.config) if self.config else ()),
-            *(("-J", self.jump) if self.jump else ()),
-            *((self.family,) if self.family else ()),
-            *(word for option in self.options for word in ("-o", option)),
-        ]
-        return [*self.command, *flags, *more, target]
-
-    def farline(self, target: str, *arguments: str) -> list[str]:
-        """Words of a command that runs farline at `target`."""
-        plain = f"{self.remote_farline or NAME} {shlex.join(arguments)}"
-        command = search_command(arguments) if self.searches else plain
-        return [*self.words(target, "-T"), command]
-
-    def host_name(self, target: str, fallback: str) -> str:
-        """The name behind an alias in ssh's configuration; `fallback` if ssh does not say."""
-        return self._configured(target, "hostname") or fallback
-
-    def why_ended(
-        self, target: str, farline: str, code: int | None, said: Sequence[str], printed: bytes
-    ) -> FarlineError:
-        """Why a command there ended before it had said what it should."""
-        return why_ended(target, farline, code, said, printed)
-
-    def no_program(self) -> str:
-        """What to do where the program that leads there does not start."""
-        return NO_SSH
-
-    def start_limit_s(self, target: str) -> float:
-        """How long farline may take to start, by what is known when that much has passed."""
-        if self.start_s is not None:
-            return self.start_s
-        stated = self._configured(target, "connecttimeout") or ""
-        return START_S + (float(stated) if stated.isdecimal() else 0.0)
-
-    def _configured(self, target: str, wanted: str) -> str | None:
-        """The value of a key of ssh's configuration for `target`."""
-        try:
-            done = subprocess.run(
-                self.words(target, "-G"), stdin=subprocess.DEVNULL, capture_output=True,
-                text=True, errors="replace", timeout=10,
-            )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        for line in done.stdout.splitlines():
-            key, _, value = line.partition(" ")
-            if key == wanted and done.returncode == 0:
-                return value.strip()
-        return None
 
 
 class RemoteCommand:

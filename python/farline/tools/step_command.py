@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from farline.errors import FarlineError, UnreachableError, UsageError
-from farline.tools.ssh import NAME, START_S, SshCommand
+from farline.tools.ssh_command import NAME, START_S, SshCommand
 
 ARGV = "{argv}"
 _NOT_STARTED = 255

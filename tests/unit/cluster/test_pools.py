@@ -14,7 +14,8 @@ from farline.copying.locations import SshHost, ThisHost, read_location
 from farline.copying.pools import Node, NodePool, read_nodes
 from farline.errors import FarlineError, SystemFailure, UsageError
 from farline.tools import never_stop
-from farline.tools.ssh import RemoteCommand, SshCommand
+from farline.tools.ssh import RemoteCommand
+from farline.tools.ssh_command import SshCommand
 from farline.tools.step_command import StepCommand, filled, read_template
 from tests.support.steps import finished
 

@@ -12,7 +12,7 @@ from farline.copying.connector import LocalConnector, SshConnector
 from farline.copying.locations import SshHost
 from farline.errors import TimeoutFailure, UnreachableError
 from farline.tools import never_stop
-from farline.tools.ssh import SshCommand
+from farline.tools.ssh_command import SshCommand
 from tests.support.steps import finished
 
 

@@ -13,7 +13,7 @@ import pytest
 from farline.copying import CopyJob, CopyRequest, DataPath, NameList
 from farline.copying.request import SAMPLING_S, listed
 from farline.errors import UsageError
-from farline.tools.ssh import SshCommand
+from farline.tools.ssh_command import SshCommand
 
 TICKET = "farline://far.example:5470/v1.YQ.Yg#x"
 

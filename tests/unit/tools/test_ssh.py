@@ -25,7 +25,8 @@ from farline.errors import (
 )
 from farline.tools import Stop, StopQuestion, never_stop
 from farline.tools.events import Event, Notice, NoticeKind
-from farline.tools.ssh import RemoteCommand, RemoteServer, SshCommand, Tunnel, read_ready
+from farline.tools.ssh import RemoteCommand, RemoteServer, Tunnel, read_ready
+from farline.tools.ssh_command import SshCommand
 from farline.tools.ssh_failure import why_ended
 from tests.support.steps import finished
 

@@ -36,7 +36,7 @@ from farline.spec.extras import has_analysis
 
 if TYPE_CHECKING:
     from farline.copying.live_tuning import Tuner, TunerStart
-    from farline.tools.ssh import SshCommand
+    from farline.tools.ssh_command import SshCommand
 
 
 NO_TUNER = "--tune auto needs numpy: install it with pip install 'farline[analysis]'"
@@ -178,7 +178,7 @@ def ssh_command(options: Mapping[str, Any]) -> SshCommand:
     """How ssh is called, from the command line."""
     import shlex
 
-    from farline.tools.ssh import SshCommand
+    from farline.tools.ssh_command import SshCommand
 
     try:
         command = tuple(shlex.split(options["rsh"])) if options["rsh"] else ("ssh",)

@@ -15,7 +15,7 @@ from farline.errors import UsageError
 if TYPE_CHECKING:
     from farline.cli.views import View
     from farline.store import Store
-    from farline.tools.ssh import SshCommand
+    from farline.tools.ssh_command import SshCommand
 
 HERE = "127.0.0.1"
 """Where a tool's server is of a copy between two folders of this host."""
