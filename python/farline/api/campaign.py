@@ -18,7 +18,7 @@ from farline.campaign.results import SettingResult, setting_results
 from farline.campaign.settings import make_campaign
 from farline.campaign.shell import Progress
 from farline.errors import KINDS, UsageError
-from farline.spec.units import counted
+from farline.spec.units import counted, rate_human
 from farline.spec.user_folders import expanded
 from farline.tools.native import parse_target, resolve_spec
 
@@ -27,8 +27,12 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from farline.campaign.estimate import Estimate
     from farline.campaign.machine import Machine
     from farline.store import Store
+
+ROWS_SHOWN = 40
+"""Settings that a notebook shows: the fastest."""
 
 PlanLike = Plan | Mapping[str, Any] | str | Path
 """A plan, its document (the tables of a plan file), or the name of such a file."""
@@ -64,7 +68,7 @@ class Campaign(BackgroundJob[Progress]):
         if self._last is None:
             return "no run yet"
         done = counted(self._last.done_runs, "run")
-        return f"{done} done, {drawing.left_text(self._last.left)} left"
+        return f"{done} done, {_left_text(self._last.left)} left"
 
     @property
     def results(self) -> list[SettingResult]:
@@ -94,7 +98,45 @@ class Campaign(BackgroundJob[Progress]):
 
     def _repr_html_(self) -> str:
         """A row per setting, or how far it is, for a notebook."""
-        return drawing.campaign_html(self)
+        return _html(self)
+
+
+def _left_text(left: Estimate) -> str:
+    """Time that is left, roughly."""
+    seconds = left.seconds
+    if seconds is None:
+        return counted(left.runs, "run")
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _html(campaign: Campaign) -> str:
+    """A row per setting, the fastest first."""
+    title = f"campaign {campaign.name}"
+    if not campaign.done:
+        return drawing.card(title, [("status", "running"), ("so far", campaign.progress_line)])
+    if campaign.error is not None:
+        return drawing.card(title, [("failed", campaign.error.message)])
+    results = sorted(campaign.results, key=lambda row: -(row.mean_bps or 0.0))
+    rows = [
+        (
+            ", ".join(f"{name} {value}" for name, value in row.varied.items()) or "the setting",
+            drawing.rate_text(row.mean_bps),
+            _interval(row.low_bps, row.high_bps),
+            str(row.runs),
+            (row.verdict_limit or "").replace("-", " "),
+        )
+        for row in results[:ROWS_SHOWN]
+    ]
+    heads = ("setting", "throughput", "interval", "runs", "limited by")
+    more = len(results) - len(rows)
+    below = f"<p>and {more} more</p>" if more > 0 else ""
+    return f"{drawing.titled(title)}{drawing.table(heads, rows)}{below}"
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"{rate_human(low)} to {rate_human(high)}"
 
 
 def profile(

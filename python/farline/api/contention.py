@@ -103,7 +103,14 @@ class Contention(BackgroundJob[Progress]):
 
     def _repr_html_(self) -> str:
         """The verdicts, or how far it is, for a notebook."""
-        return drawing.contention_html(self)
+        title = f"fairness {self.name}"
+        if not self.done:
+            return drawing.card(title, [("status", f"running, {self.progress_line}")])
+        if self.error is not None:
+            return drawing.card(title, [("failed", self.error.message)])
+        return drawing.card(
+            title, [(name, verdict.line) for name, verdict in self.verdicts.items()]
+        )
 
 
 def contend(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from farline.copying.adjusting import request_of
 from farline.copying.request import RETRY_FOR_S
 from farline.errors import FarlineError, SystemFailure, UsageError
 from farline.spec._failures import PARTIAL_EXIT_CODE
-from farline.spec.units import counted
+from farline.spec.units import counted, size_human
 from farline.tools.events import DeletionPlanned, Event, Progress
 
 if TYPE_CHECKING:
@@ -148,11 +148,50 @@ class Copy(BackgroundJob[Event]):
 
     def __repr__(self) -> str:
         """One line."""
-        return f"<farline.Copy to {self.locations[-1]}: {drawing.copy_line(self)}>"
+        return f"<farline.Copy to {self.locations[-1]}: {_line(self)}>"
 
     def _repr_html_(self) -> str:
         """What became of the files, or how far it is, for a notebook."""
-        return drawing.copy_html(self)
+        return _html(self)
+
+
+def _line(copy: Copy) -> str:
+    """A copy in a few words."""
+    if not copy.done:
+        return f"running, {_progress_text(copy)}"
+    if copy.error is not None:
+        return f"failed: {copy.error.message}"
+    return ", ".join(f"{key} {value}" for key, value in _rows(copy.report))
+
+
+def _progress_text(copy: Copy) -> str:
+    """How far it is."""
+    report = copy.progress
+    if report is None:
+        return "nothing moved yet"
+    return f"{size_human(report['moved_bytes'])} moved"
+
+
+def _rows(report: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Files by what became of them."""
+    for name in ("copied", "present", "updated", "failed", "skipped", "deleted"):
+        count = report.get(name)
+        if count and count["files"]:
+            size = f", {size_human(count['bytes'])}" if count.get("bytes") else ""
+            yield name, f"{counted(count['files'], 'file')}{size}"
+
+
+def _html(copy: Copy) -> str:
+    """What became of the files, or how far it is."""
+    title = " ".join(copy.locations[:-1]) + " → " + copy.locations[-1]
+    if not copy.done:
+        return drawing.card(title, [("status", "running"), ("so far", _progress_text(copy))])
+    rows = list(_rows(copy.report)) if copy.record is not None else []
+    if copy.error is not None:
+        rows.append(("failed", copy.error.message))
+    if copy.record is not None:
+        rows.append(("limited by", copy.record["verdict"]["line"]))  # type: ignore[index]
+    return drawing.card(title, rows)
 
 
 def copy(

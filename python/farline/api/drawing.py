@@ -1,71 +1,15 @@
-"""How jobs and values look in a notebook: small pieces of HTML with inline SVG, no script."""
+"""Of what jobs draw themselves in a notebook: small pieces of HTML, inline SVG, no script."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
 
-from farline.spec.units import counted, rate_human, size_human
-
-if TYPE_CHECKING:
-    from farline.api.campaign import Campaign
-    from farline.api.contention import Contention
-    from farline.api.copy import Copy
-    from farline.api.run import Run
-    from farline.campaign.estimate import Estimate
-    from farline.tools import Samples
+from farline.spec.units import rate_human
 
 WIDTH, HEIGHT = 640, 120
 """Pixels of a curve."""
 COLOURS = ("#0072B2", "#D55E00")
-ROWS_SHOWN = 40
-"""Settings of a campaign that a notebook shows: the fastest."""
-
-
-def run_line(run: Run) -> str:
-    """A run in a few words."""
-    if run.status == "running":
-        return "running"
-    if run.error is not None:
-        return f"failed: {run.error.message}"
-    rate = run.throughput_bps
-    return run.status if rate is None else f"{rate_human(rate)}, {run.verdict['line']}"
-
-
-def run_html(run: Run) -> str:
-    """Figures and verdict of a run above its throughput over time; while it runs, until now."""
-    # The address alone: a ticket is a secret, and a notebook is passed on.
-    title = f"{run.spec.get('transport', 'tcp')} to {run.address}"
-    if not run.done:
-        return _card(title, [("status", "running")], _run_curve(run.so_far))
-    if run.error is not None:
-        return _card(title, [("failed", run.error.message)])
-    rows = [("throughput", _rate(run.throughput_bps)), *_summary_rows(run.summary)]
-    return _card(title, [*rows, ("limited by", run.verdict["line"])], _run_curve(run.columns))
-
-
-def _rate(rate_bps: float | None) -> str:
-    return "nothing arrived" if rate_bps is None else rate_human(rate_bps)
-
-
-def _summary_rows(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    if summary["mean_rtt_us"] is not None:
-        yield "round-trip time", f"{summary['mean_rtt_us'] / 1000:.3g} ms on average"
-    if summary["retransmits"] is not None:
-        yield "retransmitted", counted(summary["retransmits"], "segment")
-    if summary["lost_packets"] is not None:
-        yield "lost", counted(summary["lost_packets"], "packet")
-
-
-def _run_curve(columns: Samples) -> str:
-    from farline.plots.series import run_series
-
-    series = run_series(columns) if columns else None
-    if series is None:
-        return ""
-    lines = [(one.way, [float(rate) for rate in one.total_bps]) for one in series.directions]
-    return curve(series.middles_s.tolist(), lines)
 
 
 def curve(times_s: Sequence[float], lines: Sequence[tuple[str, Sequence[float]]]) -> str:
@@ -98,90 +42,9 @@ def curve(times_s: Sequence[float], lines: Sequence[tuple[str, Sequence[float]]]
     )
 
 
-def copy_line(copy: Copy) -> str:
-    """A copy in a few words."""
-    if not copy.done:
-        return f"running, {copy_progress(copy)}"
-    if copy.error is not None:
-        return f"failed: {copy.error.message}"
-    return ", ".join(f"{key} {value}" for key, value in copy_rows(copy.report))
-
-
-def copy_progress(copy: Copy) -> str:
-    """How far it is."""
-    report = copy.progress
-    if report is None:
-        return "nothing moved yet"
-    return f"{size_human(report['moved_bytes'])} moved"
-
-
-def copy_rows(report: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """Files by what became of them."""
-    for name in ("copied", "present", "updated", "failed", "skipped", "deleted"):
-        count = report.get(name)
-        if count and count["files"]:
-            size = f", {size_human(count['bytes'])}" if count.get("bytes") else ""
-            yield name, f"{counted(count['files'], 'file')}{size}"
-
-
-def copy_html(copy: Copy) -> str:
-    """What became of the files, or how far it is."""
-    title = " ".join(copy.locations[:-1]) + " → " + copy.locations[-1]
-    if not copy.done:
-        return _card(title, [("status", "running"), ("so far", copy_progress(copy))])
-    rows = list(copy_rows(copy.report)) if copy.record is not None else []
-    if copy.error is not None:
-        rows.append(("failed", copy.error.message))
-    if copy.record is not None:
-        rows.append(("limited by", copy.record["verdict"]["line"]))  # type: ignore[index]
-    return _card(title, rows)
-
-
-def left_text(left: Estimate) -> str:
-    """Time that is left, roughly."""
-    seconds = left.seconds
-    if seconds is None:
-        return counted(left.runs, "run")
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def campaign_html(campaign: Campaign) -> str:
-    """A row per setting, the fastest first."""
-    title = f"campaign {campaign.name}"
-    if not campaign.done:
-        return _card(title, [("status", "running"), ("so far", campaign.progress_line)])
-    if campaign.error is not None:
-        return _card(title, [("failed", campaign.error.message)])
-    results = sorted(campaign.results, key=lambda row: -(row.mean_bps or 0.0))
-    rows = [
-        (
-            ", ".join(f"{name} {value}" for name, value in row.varied.items()) or "the setting",
-            _rate(row.mean_bps),
-            _interval(row.low_bps, row.high_bps),
-            str(row.runs),
-            (row.verdict_limit or "").replace("-", " "),
-        )
-        for row in results[:ROWS_SHOWN]
-    ]
-    heads = ("setting", "throughput", "interval", "runs", "limited by")
-    more = len(results) - len(rows)
-    return _titled(title) + table(heads, rows) + (f"<p>and {more} more</p>" if more > 0 else "")
-
-
-def contention_html(contention: Contention) -> str:
-    """The verdict of each transfer, or how far the measurement is."""
-    title = f"fairness {contention.name}"
-    if not contention.done:
-        return _card(title, [("status", f"running, {contention.progress_line}")])
-    if contention.error is not None:
-        return _card(title, [("failed", contention.error.message)])
-    return _card(title, [(name, verdict.line) for name, verdict in contention.verdicts.items()])
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{rate_human(low)} to {rate_human(high)}"
+def rate_text(rate_bps: float | None) -> str:
+    """A rate; None where nothing came."""
+    return "nothing arrived" if rate_bps is None else rate_human(rate_bps)
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -194,14 +57,16 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _card(title: str, rows: Iterable[tuple[str, str]], below: str = "") -> str:
+def card(title: str, rows: Iterable[tuple[str, str]], below: str = "") -> str:
+    """A title, a table of names and values, and what stands below."""
     body = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th>'
         f'<td style="text-align:left">{escape(value)}</td></tr>'
         for name, value in rows
     )
-    return f"{_titled(title)}<table><tbody>{body}</tbody></table>{below}"
+    return f"{titled(title)}<table><tbody>{body}</tbody></table>{below}"
 
 
-def _titled(title: str) -> str:
+def titled(title: str) -> str:
+    """A title."""
     return f"<p><strong>{escape(title)}</strong></p>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from farline.campaign.judging import asking_path, bounds_for
 from farline.campaign.measure import Measured
 from farline.campaign.probe import ProbeJob
 from farline.campaign.settings import sampled_spec
+from farline.spec.units import counted, rate_human
 from farline.tools.events import Event, StreamSamples
 from farline.tools.native import as_arrays, parse_target
 
@@ -122,11 +124,52 @@ class Run(BackgroundJob[Event]):
 
     def __repr__(self) -> str:
         """One line."""
-        return f"<farline.Run to {self.address}: {drawing.run_line(self)}>"
+        return f"<farline.Run to {self.address}: {_line(self)}>"
 
     def _repr_html_(self) -> str:
         """Its throughput over time and what limited it, for a notebook."""
-        return drawing.run_html(self)
+        return _html(self)
+
+
+def _line(run: Run) -> str:
+    """A run in a few words."""
+    if run.status == "running":
+        return "running"
+    if run.error is not None:
+        return f"failed: {run.error.message}"
+    rate = run.throughput_bps
+    return run.status if rate is None else f"{rate_human(rate)}, {run.verdict['line']}"
+
+
+def _html(run: Run) -> str:
+    """Figures and verdict of a run above its throughput over time; while it runs, until now."""
+    # The address alone: a ticket is a secret, and a notebook is passed on.
+    title = f"{run.spec.get('transport', 'tcp')} to {run.address}"
+    if not run.done:
+        return drawing.card(title, [("status", "running")], _curve(run.so_far))
+    if run.error is not None:
+        return drawing.card(title, [("failed", run.error.message)])
+    rows = [("throughput", drawing.rate_text(run.throughput_bps)), *_summary_rows(run.summary)]
+    return drawing.card(title, [*rows, ("limited by", run.verdict["line"])], _curve(run.columns))
+
+
+def _summary_rows(summary: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    if summary["mean_rtt_us"] is not None:
+        yield "round-trip time", f"{summary['mean_rtt_us'] / 1000:.3g} ms on average"
+    if summary["retransmits"] is not None:
+        yield "retransmitted", counted(summary["retransmits"], "segment")
+    if summary["lost_packets"] is not None:
+        yield "lost", counted(summary["lost_packets"], "packet")
+
+
+def _curve(columns: Samples) -> str:
+    from farline.plots.series import run_series
+
+    series = run_series(columns) if columns else None
+    if series is None:
+        return ""
+    lines = [(one.way, [float(rate) for rate in one.total_bps]) for one in series.directions]
+    return drawing.curve(series.middles_s.tolist(), lines)
 
 
 def probe(target: str, *, store: StoreLike = None, keep: bool = True, **spec: Any) -> Run:
