@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from farline.cli.group import COMMANDS
+from farline.cli.verbs import COMMANDS
 from farline.copying import CopyRequest, steering
 from farline.copying.live_tuning import WORTH_S
 from farline.copying.locations import read_endpoints

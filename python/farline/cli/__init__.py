@@ -18,7 +18,7 @@ one of these exit codes:
 70 a defect          130 interrupted; a partial record was written
 ```
 
-Start with `group.COMMANDS` (verbs and where they live), then `probe`.
+Start with `verbs.COMMANDS` (verbs and where they live), then `probe`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import re
 
 import click
 
-from farline.cli.option_words import typed_flag
+from farline.cli.typed import typed_flag
 
 _WORDS = (
     (

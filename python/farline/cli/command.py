@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import click
 
+from farline.cli.typed import Sets, keep_words
 from farline.errors import FarlineError
 from farline.spec.near import did_you_mean, unknown
-
-WORDS = "farline.words"
-"""Where a context keeps the words of its command line."""
-
 
 _WHOLE = "\N{NON-BREAKING HYPHEN}"
 
@@ -36,6 +32,9 @@ class _Helpful(click.Command):
 
     context_class = _Context
 
+    sets: ClassVar[Sets] = {}
+    """What its own parameters set, as paths in a spec, by the parameters' names."""
+
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Those that were declared, `--help-all` and `--help`."""
         params = super().get_params(ctx)
@@ -48,13 +47,13 @@ class _Helpful(click.Command):
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The page of the manual, its common options only."""
-        from farline.cli.manual.page import write_page
+        from farline.cli.manual.writing import write_page
 
         write_page(self, ctx, formatter, everything=False)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses `args`; hidden options are never suggested."""
-        ctx.meta[WORDS] = list(args)
+        keep_words(ctx, args, self.sets)
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -69,9 +68,6 @@ class _Helpful(click.Command):
 
 class Command(_Helpful):
     """A command of farline."""
-
-    sets: ClassVar[Mapping[str, Sequence[str]]] = {}
-    """What its own parameters set, as paths in a spec, by the parameters' names."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Does the work; an error that names an option says it as it was typed."""
@@ -128,7 +124,7 @@ def _print_everything(ctx: click.Context, _param: click.Parameter, value: bool) 
 
 def full_help(ctx: click.Context) -> str:
     """What `--help-all` prints."""
-    from farline.cli.manual.page import write_page
+    from farline.cli.manual.writing import write_page
 
     formatter = ctx.make_formatter()
     write_page(ctx.command, ctx, formatter, everything=True)
@@ -139,9 +135,3 @@ _HELP_ALL = click.Option(
     ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_print_everything,
     help="Show all options and exit.",
 )  # fmt: skip
-
-
-def command_words(ctx: click.Context) -> Sequence[str]:
-    """The words behind the command's name."""
-    words: Any = ctx.meta.get(WORDS, ())
-    return tuple(words)

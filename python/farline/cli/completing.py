@@ -232,7 +232,7 @@ def _slow_storage() -> _Offers:
 
 
 def _commands() -> _Offers:
-    from farline.cli.group import COMMANDS
+    from farline.cli.verbs import COMMANDS
 
     yield from ((name, verb.help) for name, verb in COMMANDS.items())
 

@@ -15,9 +15,8 @@ from itertools import chain
 import click
 from click.core import ParameterSource
 
-from farline.cli.command import Command, command_words
+from farline.cli.typed import Sets, long_flag, own_sets, typed_flag
 from farline.errors import AuthError, FarlineError, LimitError, SpecError
-from farline.spec.letters import PEER_FLAGS
 from farline.spec.options import TableOption
 from farline.spec.table import OPTIONS, TRANSPORT_SECTIONS
 
@@ -73,16 +72,6 @@ def spoken(text: str) -> str:
     return re.sub(r"\[[a-z]+\] (?=--?[a-zA-Z])", "", _NAMED.sub(flag, text))
 
 
-def typed_flag(context: click.Context, option: click.Option) -> str:
-    """The flag of `option` as it was typed; its long one where it was not."""
-    for word in command_words(context):
-        for flag in (*option.opts, *option.secondary_opts):
-            is_long = flag.startswith("--")
-            if word.partition("=")[0] == flag if is_long else _is_short(word, flag):
-                return flag
-    return _long(option.opts)
-
-
 class _Flags:
     """Flags by the paths of what they set, in the command of a context."""
 
@@ -90,10 +79,10 @@ class _Flags:
         self._context = context
         params = [one for one in context.command.params if isinstance(one, click.Option)]
         typed = [one for one in params if self._is_typed(one)]
-        self._typed = _by_path(context.command, typed)
+        self._typed = _by_path(context.command, typed, own_sets(context))
         # With a plan, what was not typed is the plan's.
         has_plan = bool(context.params.get("plan_path"))
-        self._known = {} if has_plan else _by_path(context.command, params)
+        self._known = {} if has_plan else _by_path(context.command, params, own_sets(context))
         self._has_plan = has_plan
 
     def of(self, path: str) -> str | None:
@@ -103,7 +92,7 @@ class _Flags:
             if found := self._typed.get(bare):
                 return typed_flag(self._context, found)
             if found := self._known.get(bare):
-                return _long(found.opts)
+                return long_flag(found.opts)
             if bare in TRANSPORT_SECTIONS:
                 return self._of_section(bare)
             if not self._has_plan and (word := _elsewhere(bare)):
@@ -136,9 +125,10 @@ class _Flags:
         return ", ".join(dict.fromkeys(flags)) or None
 
 
-def _by_path(command: click.Command, options: Sequence[click.Option]) -> dict[str, click.Option]:
+def _by_path(
+    command: click.Command, options: Sequence[click.Option], sets: Sets
+) -> dict[str, click.Option]:
     """The option that sets each path: of the table, of the command, or by a flag in common."""
-    sets = command.sets if isinstance(command, Command) else {}
     found: dict[str, click.Option] = {}
     # Of what a peer spells too, farline's own spelling comes first.
     for option in sorted(options, key=lambda one: isinstance(one, TableOption) and one.bare):
@@ -171,15 +161,4 @@ def _elsewhere(path: str) -> str | None:
     if path in _WORDS:
         return _WORDS[path]
     option = _BY_PATH.get(path)
-    return _long(option.flags) if option is not None and option.flags else None
-
-
-def _long(flags: Sequence[str]) -> str:
-    """A long flag that is farline's own; else the best there is."""
-    long = [flag for flag in flags if flag.startswith("--")]
-    return next((flag for flag in long if flag not in PEER_FLAGS), (long or list(flags))[0])
-
-
-def _is_short(word: str, flag: str) -> bool:
-    """Whether `-Creno` or `-C` stands for `-C`."""
-    return word.startswith(flag) and not word.startswith("--")
+    return long_flag(option.flags) if option is not None and option.flags else None

@@ -10,6 +10,7 @@ import pytest
 
 from farline.cli import group
 from farline.cli.failures import json_style
+from farline.cli.verbs import COMMANDS
 from farline.errors import BusyError
 
 HEAVY = (
@@ -40,11 +41,11 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
 
 
 def test_every_verb_exists_and_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    for verb in group.COMMANDS:
+    for verb in COMMANDS:
         assert group.run([verb, "--help"]) == 0
     assert group.run(["--help"]) == 0
     listed = capsys.readouterr().out
-    assert all(verb in listed for verb in group.COMMANDS)
+    assert all(verb in listed for verb in COMMANDS)
 
 
 @pytest.mark.parametrize(

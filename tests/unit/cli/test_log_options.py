@@ -12,8 +12,8 @@ import click
 import pytest
 
 from farline.cli import group
-from farline.cli.group import COMMANDS
 from farline.cli.log_options import from_verb
+from farline.cli.verbs import COMMANDS
 from farline.logs import stream
 
 MISSING = ["show", "01J00000000000000000000000"]

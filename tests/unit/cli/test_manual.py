@@ -16,10 +16,11 @@ import click
 import pytest
 
 from farline.cli.command import full_help
-from farline.cli.group import COMMANDS, cli
-from farline.cli.manual.page import chosen_transport, description, grouped, visible_options
+from farline.cli.group import cli
 from farline.cli.manual.pages import page_of
 from farline.cli.manual.rows import metavar_of
+from farline.cli.manual.writing import chosen_transport, description, grouped, visible_options
+from farline.cli.verbs import COMMANDS
 from farline.spec.options import TableOption, transport_sections
 
 PAGES = Path(__file__).parent / "help"

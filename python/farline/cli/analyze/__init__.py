@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 import click
 
-from farline.cli.group import LazyGroup, Verb
+from farline.cli.group import LazyGroup
+from farline.cli.verbs import Verb
 
 VERBS: Mapping[str, Verb] = {
     "ingest": Verb("farline.cli.analyze.ingest", "Import logs of other tools into the store."),

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import click
 
-from farline.cli.group import LazyGroup
 from farline.cli.manual.page import Page
+from farline.cli.verbs import HasVerbs
 
 _FILES = {
     "": "start",
@@ -75,12 +75,12 @@ def command_groups(
 
 
 def _title(group: click.Group, name: str) -> str:
-    return group.verbs[name].title if isinstance(group, LazyGroup) else "Commands"
+    return group.verbs[name].title if isinstance(group, HasVerbs) else "Commands"
 
 
 def _short_help(group: click.Group, ctx: click.Context, name: str) -> str:
     """From the table where there is one: nothing has to be imported for it."""
-    if isinstance(group, LazyGroup):
+    if isinstance(group, HasVerbs):
         return group.verbs[name].help
     command = group.get_command(ctx, name)
     return command.get_short_help_str(limit=72) if command is not None else ""

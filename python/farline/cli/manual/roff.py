@@ -10,15 +10,10 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from farline.cli.manual.page import (
-    COMMON_EXITS,
-    Page,
-    description,
-    grouped,
-    transport_sections,
-)
+from farline.cli.manual.page import COMMON_EXITS, Page
 from farline.cli.manual.pages import command_groups, page_of
 from farline.cli.manual.rows import Row, option_row, section_rows
+from farline.cli.manual.writing import description, grouped, transport_sections
 
 VARIABLES = (
     ("FARLINE_STORE", "Folder of the run store, where no --store is given."),
