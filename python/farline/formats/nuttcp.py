@@ -47,7 +47,11 @@ _RTT = re.compile(rf"{_NUMBER} msRTT", re.ASCII)
 _FIELD = re.compile(r"(\w+)=([^\s,]+)")
 # What `-v` says in words, by the names that `-fparse` has for it.
 _WORDS = (
-    (re.compile(r"\b(?P<mode>tcp|udp)(?: -> (?P<host>\S+))?\s*$"), "buflen="),
+    # Behind it multicast has `ttl=`, and UDP since 8.2 the family and address (`af=`, `ip=`).
+    (
+        re.compile(r"\b(?P<mode>tcp|udp)(?: -> (?P<host>\S+))?(?: (?:ttl|af|ip)=\S+)*\s*$"),
+        "buflen=",
+    ),
     (re.compile(r"accept from (?P<accept>\S+)"), "accept from "),
     (re.compile(r"connect to (?P<connect>\S+) .*RTT=(?P<rtt_ms>\S+) ms"), "connect to "),
     (re.compile(r"retrans = (?P<retrans>\d{1,15})\s*", re.ASCII), "retrans = "),
@@ -308,5 +312,5 @@ FORMAT = Format(
     "output of nuttcp, plain or -fparse",
     found_by(_DETECT),
     read_records("nuttcp", line_by_line(_Tests)),
-    version=4,
+    version=5,
 )

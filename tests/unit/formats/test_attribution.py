@@ -210,6 +210,17 @@ def test_nuttcp_verbose_in_words_is_read_like_its_fields() -> None:
     assert (tally.malformed, tally.skipped["interval"]) == (0, 1)
 
 
+def test_udp_of_nuttcp_8_2_in_words_is_udp(tmp_path: Path) -> None:
+    rows, tally = sample("nuttcp-8.2-udp-verbose.txt")
+    assert [(row["transport"], row["to_host"], row["rate_bps"]) for row in rows] == [
+        ("udp", "b.example", 50_082_100.0),
+        ("udp", "b.example", 19_998_200.0),
+    ]
+    assert tally.malformed == 0
+    text = text_of("nuttcp-8.2-udp-verbose.txt").replace(" af=inet ip", " ttl=2 af=inet6 ip")
+    assert given(tmp_path, text, "nuttcp")[0][0]["to_host"] == "b.example"
+
+
 BLOCK = (
     "nuttcp-{0}: v6.1.2: socket\n"
     "nuttcp-{0}: buflen=65536 nstream={1} port=5001 mode=tcp\n"

@@ -72,6 +72,7 @@ KINDS = {
     "iperf3-stream.json": "iperf3",
     "iperf3-tcp.json": "iperf3",
     "iperf3-udp-old.json": "iperf3",
+    "nuttcp-8.2-udp-verbose.txt": "nuttcp",
     "nuttcp-parse.txt": "nuttcp",
     "nuttcp-reverse.txt": "nuttcp",
     "nuttcp-verbose.txt": "nuttcp",
