@@ -1,8 +1,9 @@
 """JSON of fio: rates of a file system, modality F.
 
 Jobs of one group ran at the same time: they are one row for each of reading and writing (or
-`mixed`, where fio added these up), their rates added. What was done stands in `code`, the host in
-both ends if fio says which. fio 2 counted in KiB.
+`mixed`, where fio added these up). Its rate is what they moved over the time of the longest, as
+fio itself sums a group up. What was done stands in `code`, the host in both ends if fio says which.
+fio 2 counted in KiB.
 
 With `--status-interval` fio writes what was done until then again and again: of documents with
 the same jobs and start whose figures grow, the last is the run.
@@ -78,25 +79,30 @@ def _bytes(done: dict[str, Any], is_old: bool) -> int:
     return moved * 1024 if is_old and "io_kbytes" not in done else moved
 
 
+def _rate_bps(done: dict[str, Any]) -> float:
+    """The rate of one job. fio 3 has both: `bw` is KiB a second, `bw_bytes` bytes."""
+    rate = number(done.get("bw_bytes"))
+    return ((number(done.get("bw")) or 0) * 1024 if rate is None else rate) * 8
+
+
 def _row(
     document: Document, group: list[dict[str, Any]], direction: str, is_old: bool, alone: bool
 ) -> Row:
     figures = [done for job in group if (done := _done(job, direction))]
-    # fio 3 has both: `bw` is KiB a second, `bw_bytes` bytes.
-    rates = [number(one.get("bw_bytes")) for one in figures]
-    rates = [
-        (number(one.get("bw")) or 0) * 1024 if rate is None else rate
-        for one, rate in zip(figures, rates, strict=True)
-    ]
+    moved = sum(_bytes(one, is_old) for one in figures)
     runtime_ms = max(number(one.get("runtime")) or 0 for one in figures)
+    if len(figures) == 1 or not runtime_ms:
+        rate_bps = sum(_rate_bps(one) for one in figures)
+    else:
+        rate_bps = moved * 8000 / runtime_ms
     host = address(group[0].get("hostname"))
     started_ms = _started_ms(document, group, runtime_ms, alone)
     return {
         "modality": "F",
         "started_at": None if started_ms is None else round(started_ms * 1000),
         "duration_s": runtime_ms / 1000 or None,
-        "bytes": sum(_bytes(one, is_old) for one in figures),
-        "rate_bps": sum(rate or 0 for rate in rates) * 8,
+        "bytes": moved,
+        "rate_bps": rate_bps,
         "code": direction,
         "from_host": host,
         "to_host": host,
@@ -248,5 +254,5 @@ FORMAT = Format(
     "JSON of fio",
     lambda start: '"fio version"' in start,
     read_records("fio", _records),
-    version=6,
+    version=7,
 )

@@ -387,6 +387,18 @@ def test_fio_jobs_of_a_group_ran_together() -> None:
     assert (tally.failed, tally.skipped) == (1, {"message": 1})
 
 
+def test_a_group_of_fio_is_as_fast_as_what_all_moved_until_the_last_ended(tmp_path: Path) -> None:
+    # Three jobs of fio 3.33, of which it says `READ: bw=322MiB/s (337MB/s), run=13-131msec`.
+    took = ((14_749_696, 1_053_549_714, 14), (14_811_136, 1_139_318_153, 13),
+            (14_610_432, 111_530_015, 131))  # fmt: skip
+    jobs = [
+        {"write": {"io_bytes": moved, "bw_bytes": rate, "runtime": ms}} for moved, rate, ms in took
+    ]
+    row = only(given(tmp_path, fio_document(10_000_000, *jobs), "fio")[0])
+    assert (row["bytes"], row["duration_s"], row["concurrency"]) == (44_171_264, 0.131, 3)
+    assert row["rate_bps"] == pytest.approx(2.6975e9, rel=1e-4)
+
+
 def test_fio_2_counted_in_kib(tmp_path: Path) -> None:
     old = {
         "fio version": "fio-2.2.10",
