@@ -7,6 +7,9 @@ are ten wide (3.506, 3.508), blanks are narrower than the numbers that they stan
 kBytes (1024 bytes) a second where the output says so: with `-O` and `-N` they are none. In
 throughput mode (`-t`) each test has a line of what all children reached together. What was done
 (`write`, `reread`, ...) stands in `code`.
+
+A test that failed is a failed transfer: of a table the line whose sizes stand there and which an
+error ends, in throughput mode what all children reached where one of them could not go on.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from farline.formats.format import Format
 from farline.formats.reading import Reading
-from farline.formats.rows import Record, Row, Unreadable, read_records
+from farline.formats.rows import Record, Row, Unreadable, line_by_line, read_records
 
 if TYPE_CHECKING:
     pass
@@ -52,6 +55,11 @@ _CHILDREN = re.compile(
     r"\s*Children see throughput for\s+(\d{1,6}) (.{1,40}?)\s*=\s*(\d{1,15}\.\d+) [kK]B/sec\s*",
     re.ASCII,
 )
+_FAILED = re.compile(
+    r"(Error \w*(?:writ|read)\w* block|Can ?not (?:open|fdopen|create) temp"
+    r"|(?:Mapping|Mmap|Fork|Thread create|File lock for \w+) failed)|iozone: (interrupted)"
+)
+"""Why a test could not go on. What the system said of it goes to the other output."""
 _BEGINS = ("Iozone: Performance Test of File I/O", "Run began: ")
 _UNIT = "Output is in "
 _NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\ufffd]")
@@ -111,7 +119,7 @@ class _Output:
         return True
 
     def rows(self, line: str) -> list[Row]:
-        """A row for each test of a line of the table.
+        """A row for each test of a line of the table; none where it has its sizes alone.
 
         Raises:
             Unreadable: when it does not say which test a number is of, or in what unit.
@@ -124,8 +132,8 @@ class _Output:
         if self.columns is None:
             raise Unreadable("not a table row: no header with known tests above it")
         numbers = [(int(match[0]), match.end()) for match in re.finditer(r"\d{1,15}", line)]
-        if len(numbers) < 3:
-            raise Unreadable("not a table row: a size or all rates are missing")
+        if len(numbers) < 2:
+            raise Unreadable("not a table row: a size is missing")
         size_kb, record_kb = numbers[0][0], numbers[1][0]
         return [
             {
@@ -166,35 +174,67 @@ def _tests(ends: list[int], columns: _Columns) -> Iterator[str]:
         yield columns.tests[index - 2]
 
 
-def _records(reading: Reading) -> Iterator[Record]:
-    output = _Output()
-    for number, line in reading.lines():
-        if output.is_told(line):
-            reading.skip("message")
+class _Printed:
+    """The tests of an output, line by line."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._output = _Output()
+        # The test that may be going on, and whether its line has sizes alone.
+        self._test: Record | None = None
+        self._is_bare = False
+        self._failed: Record | None = None
+
+    def take(self, number: int, line: str) -> Iterator[Record]:
+        """Takes a line in; gives the tests that it tells of, or ends."""
+        if self._output.is_told(line):
+            yield from self.end()
+            self._reading.skip("message")
         elif match := _CHILDREN.fullmatch(line):
+            failed, self._failed = self._failed, None
             row: Row = {
                 "modality": "F",
                 "rate_bps": float(match[3]) * 1024 * 8,
                 "concurrency": int(match[1]),
                 "code": match[2],
+                **(failed.row if failed else {}),
             }
             yield Record(number, line, row)
         elif _TABLE.fullmatch(line):
-            try:
-                rows = output.rows(line)
-            except Unreadable as reason:
-                reading.malformed(number, line, str(reason))
-                continue
-            for row in rows:
-                # With `-+n` a test that was left out has rate 0.
-                if row["rate_bps"]:
-                    yield Record(number, line, row)
-                else:
-                    reading.skip("test that was not run")
+            yield from self.end()
+            yield from self._table(number, line)
         elif _NO_TEXT.search(line):
-            reading.malformed(number, line, "no text")
+            self._reading.malformed(number, line, "no text")
         else:
-            reading.skip("message")
+            if (match := _FAILED.search(line)) and self._failed is None:
+                row = {"modality": "F", "complete": False, "code": match[1] or match[2]}
+                self._failed = Record(number, line, row)
+            self._reading.skip("message")
+
+    def end(self) -> Iterator[Record]:
+        """The test that failed, if one did."""
+        test, failed = self._test, self._failed
+        self._test = self._failed = None
+        if failed is not None:
+            yield Record(failed.line, failed.text, {**(test.row if test else {}), **failed.row})
+        elif test is not None and self._is_bare:
+            yield Record(test.line, test.text, {**test.row, "complete": False, "code": "no result"})
+
+    def _table(self, number: int, line: str) -> Iterator[Record]:
+        try:
+            rows = self._output.rows(line)
+        except Unreadable as reason:
+            self._reading.malformed(number, line, str(reason))
+            return
+        sizes = [int(size) for size in line.split()[:2]]
+        sized: Row = {"modality": "F", "block_bytes": sizes[1] * 1024}
+        self._test, self._is_bare = Record(number, line, sized), not rows
+        for row in rows:
+            # With `-+n` a test that was left out has rate 0.
+            if row["rate_bps"]:
+                yield Record(number, line, row)
+            else:
+                self._reading.skip("test that was not run")
 
 
 _DETECT = re.compile(
@@ -207,4 +247,10 @@ def _detect(start: str) -> bool:
     return bool(_DETECT.search(start))
 
 
-FORMAT = Format("iozone", "output of IOzone", _detect, read_records("iozone", _records), version=3)
+FORMAT = Format(
+    "iozone",
+    "output of IOzone",
+    _detect,
+    read_records("iozone", line_by_line(_Printed)),
+    version=4,
+)

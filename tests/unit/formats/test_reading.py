@@ -64,6 +64,7 @@ KINDS = {
     "gridftp.log": "gridftp",
     "iozone-3.327-auto.txt": "iozone",
     "iozone-3.492-auto.txt": "iozone",
+    "iozone-3.508-no-space.txt": "iozone",
     "iozone.txt": "iozone",
     "iperf3-bidir.json": "iperf3",
     "iperf3-error.json": "iperf3",

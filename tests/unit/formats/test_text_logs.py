@@ -142,6 +142,21 @@ def test_iozone_columns_are_found_by_where_they_end() -> None:
     assert (rows[4]["concurrency"], tally.malformed) == (4, 0)
 
 
+def test_what_iozone_could_not_write_is_a_failed_transfer(tmp_path: Path) -> None:
+    rows, tally = sample("iozone-3.508-no-space.txt")
+    assert [row["complete"] for row in rows] == [True] * 4 + [False] * 3
+    assert [(row["code"], row["block_bytes"], row["concurrency"]) for row in rows[4:]] == [
+        ("Error writing block", 1 << 20, None),
+        ("Error writing block", None, 2),
+        ("interrupted", None, None),
+    ]
+    assert tally.malformed == 0
+    # An output that was cut behind the sizes of a test.
+    text = text_of("iozone-3.508-no-space.txt")
+    rows, _ = given(tmp_path, text[: text.index("1024\nError") + 4], "iozone")
+    assert (rows[-1]["complete"], rows[-1]["code"]) == (False, "no result")
+
+
 def test_iozone_in_another_unit_is_no_rate(tmp_path: Path) -> None:
     text = text_of("iozone.txt").replace("kBytes/sec", "ops/sec")
     rows, tally = given(tmp_path, text, "iozone")
