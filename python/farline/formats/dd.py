@@ -31,8 +31,10 @@ _SECONDS = r"(\d{1,12}(?:[.,]\d{1,12})?(?:e[-+]?\d{1,3})?)"
 _GNU = re.compile(
     rf"(\d{{1,18}}) \w+ (?:\([^()]*\) )?[^\d,(]{{1,40}}, {_SECONDS} ?s\w*, .*/s\s*", re.ASCII
 )
+# The verb may stand first (Ukrainian).
 _GNU_ANY = re.compile(
-    rf"(\d{{1,18}}) [^\W\d]+ \([^()]*\) [^\d,(]{{1,40}}, {_SECONDS} ?[^\W\d]+, [^,]*?/s\s*"
+    rf"(?:[^\W\d]+ )?(\d{{1,18}}) [^\W\d]+ \([^()]*\)(?: [^\d,(]{{1,40}})?,"
+    rf" {_SECONDS} ?[^\W\d]+, \S+ \S+/[^\W\d]+\s*"
 )
 _BSD = re.compile(
     rf"(\d{{1,18}}) bytes transferred in {_SECONDS} sec(?:ond)?s? \(.*/sec\)\s*", re.ASCII
@@ -47,8 +49,12 @@ _HARMLESS = re.compile(
     r"|nicht geöffnet werden|: (?:No such file or directory|Permission denied)$",
     re.IGNORECASE,
 )
+_SHORT = "iflag=fullblock"
+"""Advice to those whose reads came back short, once a run: a signal can make it so."""
 _CALL = re.compile(r"\bdd (?:\S+ )*\w+=\S")
-_OUT = re.compile(r"(\d{1,18})\+(\d{1,18}) \S.*", re.ASCII)
+_OUT = re.compile(r"(?:[^\W\d]+ )?(\d{1,18})\+(\d{1,18}) \S.*")
+_AS_ASCII = str.maketrans({"\u00a0": " ", "\u202f": " ", "\uff0c": ", "})
+"""What French and Chinese write between words and figures."""
 
 
 def _row(line: str) -> Row | None:
@@ -80,7 +86,7 @@ def _records(reading: Reading) -> Iterator[Record]:
     # The last copy, until what follows it says whether it had ended.
     held: tuple[Record, re.Match[str]] | None = None
     for number, text in reading.lines():
-        line = text.strip()
+        line = text.strip().translate(_AS_ASCII)
         if match := _OUT.fullmatch(line):
             blocks = match
             reading.skip("message")
@@ -89,7 +95,8 @@ def _records(reading: Reading) -> Iterator[Record]:
         if row is None or blocks is None:
             fails = _fails(line)
             has_failed = held is not None and not held[0].row.get("complete", True)
-            if held is not None and row is None and not (fails and has_failed):
+            goes_on = _SHORT in line or (fails and has_failed)
+            if held is not None and row is None and not goes_on:
                 yield held[0]
                 held = None
             # The figures of a copy that failed follow: what was moved until then.
@@ -119,9 +126,10 @@ def _records(reading: Reading) -> Iterator[Record]:
 
 
 _DETECT = re.compile(
-    r"^[ \t]*\d+\+\d+ \S.*\n[ \t]*\d+\+\d+ \S.*\n[ \t]*\d+ \S+ .*(?:/s|/sec\))\s*$"
+    r"^(?:[ \t]*(?:\w+ )?\d+\+\d+[ \u00a0\u202f]\S.*\n){2}"
+    r"[ \t]*(?:[^\W\d]+ )?\d+[ \u00a0\u202f]\S+ .*(?:/[^\W\d]+|/sec\))\s*$"
     r"|^[ \t]*\d+\+\d+ records out",
     re.MULTILINE,
 )
 
-FORMAT = Format("dd", "output of dd", found_by(_DETECT), read_records("dd", _records), version=4)
+FORMAT = Format("dd", "output of dd", found_by(_DETECT), read_records("dd", _records), version=5)

@@ -41,6 +41,27 @@ def test_dd_says_bytes_and_seconds_in_every_language(tmp_path: Path, line: str) 
     assert len(rows) == 1 and tally.skipped["progress"] == 1
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Of coreutils 9.1, byte for byte.
+        "30+0\u00a0enregistrements lus\n30+0\u00a0enregistrements écrits\n"
+        "31457280\u00a0octets (31 MB, 30 MiB) copiés, 0,00407611 s, 7,7 GB/s\n",
+        "30+0 записів прочитано\n30+0 записів записано\n"
+        "скопійовано 31457280 байтів (31 MB, 30 MiB), 0,00407611 s, 7,7 GB/s\n",
+        "输入了 30+0 块记录\n输出了 30+0 块记录\n"
+        "31457280 字节 (31 MB, 30 MiB) 已复制\uff0c0.00407611 s\uff0c7.7 GB/s\n",
+        "30+0 레코드 입력함\n30+0 레코드 출력함\n"
+        "31457280 바이트 (31 MB, 30 MiB) 복사함, 0,00407611 s, 7,7 GB/s\n",
+    ],
+)
+def test_dd_is_known_by_its_figures_whatever_stands_around_them(tmp_path: Path, text: str) -> None:
+    (tmp_path / "log").write_text(text)
+    assert detect(tmp_path / "log") == "dd"
+    [row] = given(tmp_path, text, "dd")[0]
+    assert facts(row, "bytes", "duration_s") == (31_457_280, 0.00407611)
+
+
 def dd(blocks: str, moved: int, seconds: str) -> str:
     """What dd prints of one copy."""
     return (
@@ -54,6 +75,10 @@ def test_what_dd_tells_on_the_way_is_no_copy(tmp_path: Path) -> None:
     end = dd("496247+1", 32_522_047_488, "1.20")
     rows, tally = given(tmp_path, signals + end, "dd")
     assert [row["duration_s"] for row in rows] == [1.2] and tally.skipped["progress"] == 2
+    # The first signal came within a read.
+    short = "dd: warning: partial read (413696 bytes); suggest iflag=fullblock\n"
+    rows, _ = given(tmp_path, signals + short + end, "dd")
+    assert [row["duration_s"] for row in rows] == [1.2]
     for text in (
         # Copies of their own: with a line between, of sizes that were asked for, of files.
         dd("292026+0", 19_138_215_936, "0.70") + "$ dd if=a of=b\n" + end,
