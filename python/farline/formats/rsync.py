@@ -4,9 +4,9 @@ The rate is rsync's own: all bytes sent and received, over its whole seconds and
 `--stats` the files are known too. Prefixes are of 1000, as `-h` writes them, or of 1024 (`-hh`),
 with the same letters: where bytes and rate have different ones, only one of the two makes whole
 seconds and a half. Where that does not decide, they are taken for 1000. Digits may be grouped as
-any locale does. Progress lines are no transfers, nor are dry runs, nor runs that found nothing to
-move: the list says so, or what `-vv` counts. A run that ends with an error is a failed one, though
-several of its processes may say so.
+any locale does. Progress lines are no transfers, nor are dry runs and listings, nor runs that found
+nothing to move: the list says so, or what `-vv` counts. A run that ends with an error is a failed
+one, though several of its processes may say so.
 """
 
 from __future__ import annotations
@@ -46,6 +46,11 @@ _NO_DATA = re.compile(
     r"|\.[fdLDS](?:[.+?\w]{9}| {9}) |.* is uptodate\s*$|delta-transmission \w+ "
 )
 # Bytes that the other end had, and those that it had not.
+# What `--list-only`, or no destination, prints of a file.
+_LISTED = re.compile(
+    r"[-dlbcps][-rwxsStTlL]{9}\+? +[\d.,'\u00a0\u202f\u2019]+[KMGTP]?"
+    r" \d{4}/\d\d/\d\d \d\d:\d\d:\d\d "
+)
 _MATCHES = re.compile(r"total: matches=(\S+)\s+hash_hits=\S+\s+false_alarms=\S+ data=(\S+)\s*")
 _PROGRESS = re.compile(r"\s+\S+\s+\d{1,3}%\s+\S+[kMGT]?B/s\s+\d+:\d\d:\d\d")
 
@@ -128,6 +133,8 @@ class _Run:
         """Takes a line that may be of the list."""
         if match := _MATCHES.fullmatch(line):
             self.idle = match[1] == match[2] == "0"
+        elif _LISTED.match(line):
+            self.idle = True
         elif _LIST.match(line):
             self.lists, self.listed = True, False
         elif not _BEGINS.match(line):
@@ -205,5 +212,5 @@ FORMAT = Format(
     "output of rsync (-v, --stats)",
     found_by(_DETECT),
     read_records("rsync", _records),
-    version=4,
+    version=5,
 )

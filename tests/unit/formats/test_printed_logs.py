@@ -261,6 +261,19 @@ def test_an_rsync_that_says_much_of_nothing_is_no_transfer(
     assert tally.skipped.get("no data to move", 0) == text.count("speedup") - len(moved)
 
 
+def test_an_rsync_that_only_listed_is_no_transfer(tmp_path: Path) -> None:
+    listing = (
+        "receiving incremental file list\n"
+        "drwxr-xr-x          4,096 2026/11/29 08:23:35 .\n"
+        "-rw-r--r--     31,457,280 2026/11/29 08:23:35 a\n"
+        "\nsent 124 bytes  received 277 bytes  802.00 bytes/sec\n"
+        "total size is {}  speedup is {}\n"
+    )
+    for total in (("31,457,280", "78,447.08"), ("3", "0.01")):
+        rows, tally = given(tmp_path, listing.format(*total), "rsync")
+        assert rows == [] and tally.skipped["no data to move"] == 1
+
+
 def test_an_rsync_that_failed_is_one_run_though_all_its_processes_say_so(tmp_path: Path) -> None:
     full = (
         "sending incremental file list\nf1\n"
