@@ -7,7 +7,9 @@ follows, and where the time of the line less the elapsed time is another start. 
 may be theirs (1.43 to 1.56), and of JSON without `transferTime`, only an earlier start tells.
 Prefixes are of 1024 (`k` and `M` of versions before 1.57 too, `kBytes` before 1.43). Errors make a
 run a failed one, and so does an end before all was moved: it was interrupted. `rclone check` moves
-nothing, whatever it finds.
+nothing, whatever it finds. What a storage renames, moves or copies by itself is not carried by
+rclone, but added to what was transferred: newer versions say how much it is, and of older ones it
+is all where files were renamed and none was transferred.
 """
 
 from __future__ import annotations
@@ -62,10 +64,23 @@ class _Status:
     is_check: bool = False
     is_whole: bool | None = None
     """Whether all was moved that was to be; None where it does not say so."""
+    is_under_way: bool = False
+    """Whether files are named behind it that were still being moved."""
+    by_storage: float = 0.0
+    """Of what was moved: what a storage did by itself."""
+    files_by_storage: int = 0
+    renames: int = 0
+
+    @property
+    def carried(self) -> float:
+        """What was moved by rclone."""
+        is_renamed = self.renames > 0 and not self.files
+        return 0.0 if is_renamed else max(0.0, self.moved - self.by_storage)
 
     def row(self) -> Row:
         """The row of a run that ended so."""
-        row: Row = {"modality": "E", "bytes": round(self.moved), "files": self.files}
+        files = None if self.files is None else max(0, self.files - self.files_by_storage)
+        row: Row = {"modality": "E", "bytes": round(self.carried), "files": files}
         if self.written_us is not None and not self.is_local:
             row["started_at"] = self.written_us - round(self.seconds * 1e6)
         if self.errors:
@@ -83,7 +98,7 @@ class _Status:
         passed_us = self.written_us - last.written_us
         later_us = passed_us - (self.seconds - last.seconds) * 1e6
         if passed_us == later_us == 0 and self.moved == last.moved:
-            return not self.is_told_anew
+            return last.is_under_way or not self.is_told_anew
         if self.is_local and last.seconds * 1e6 > _HOUR_US:
             # Summer time may have begun or ended.
             later_us = min(later_us, later_us - _HOUR_US, later_us + _HOUR_US, key=abs)
@@ -132,8 +147,10 @@ class _Runs:
 
     def goes_on(self) -> None:
         """What was told last was followed by files that were still being moved."""
-        if self._last is not None and self._last.is_whole is None:
-            self._last.is_whole = False
+        if self._last is not None:
+            self._last.is_under_way = True
+            if self._last.is_whole is None:
+                self._last.is_whole = False
 
     def end(self) -> Iterator[Record]:
         """The run that was going on."""
@@ -142,7 +159,7 @@ class _Runs:
             return
         if last.is_dry:
             self._reading.skip("dry run, nothing was moved")
-        elif last.moved or (last.errors and not last.is_check):
+        elif last.carried or (last.errors and not last.is_check):
             yield Record(last.line, last.text, last.row())
         else:
             self._reading.skip("no data to move")
@@ -163,6 +180,11 @@ def _status_of(line_number: int, line: str, entry: dict[str, Any]) -> _Status | 
     status.slack_us += 0 if "." in str(entry.get("time")) else 1_000_000
     status.is_since_start = "transferTime" in stats
     status.is_whole = None if total is None else moved >= total
+    for kind in ("Copy", "Move"):
+        status.by_storage += number(stats.get(f"serverSide{kind}Bytes")) or 0.0
+    for kind in ("Copies", "Moves"):
+        status.files_by_storage += whole(stats.get(f"serverSide{kind}")) or 0
+    status.renames = whole(stats.get("renames")) or 0
     return status
 
 
@@ -200,6 +222,11 @@ _MOVED = re.compile(
     re.ASCII,
 )
 _FILES = re.compile(r"Transferred:\s+(\d{1,12})(?: / \d+(?:, .*)?)?\s*", re.ASCII)
+_RENAMED = re.compile(r"Renamed:\s+(\d{1,12})\s*", re.ASCII)
+_BY_STORAGE = re.compile(
+    rf"Server Side (?:Copies|Moves):\s+(\d{{1,12}}) @ ({NUMBER}) ([kKMGTPE]?)i?(?:B|Bytes?)\s*",
+    re.ASCII,
+)
 _ERRORS = re.compile(r"Errors:\s+(\d{1,12})\b.*", re.ASCII)
 _ELAPSED = re.compile(
     r"Elapsed time:\s+(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?"
@@ -244,6 +271,11 @@ def _from_text(reading: Reading) -> Iterator[Record]:
             told.files = int(match[1])
         elif told is not None and (match := _ERRORS.fullmatch(line)):
             told.errors = int(match[1])
+        elif told is not None and (match := _RENAMED.fullmatch(line)):
+            told.renames = int(match[1])
+        elif told is not None and (match := _BY_STORAGE.fullmatch(line)):
+            told.files_by_storage += int(match[1])
+            told.by_storage += scaled(match[2], match[3], 1024)
         elif told is not None and (match := _ELAPSED.fullmatch(line)):
             told.seconds = _seconds(match)
             yield from runs.take(told)
@@ -305,4 +337,4 @@ def _detect(start: str) -> bool:
     return bool(_DETECT_JSON_BELOW.search(start) or _DETECT_TEXT.search(start))
 
 
-FORMAT = Format("rclone", "log of rclone, JSON or text, with statistics", _detect, read, version=4)
+FORMAT = Format("rclone", "log of rclone, JSON or text, with statistics", _detect, read, version=5)

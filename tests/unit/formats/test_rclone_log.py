@@ -131,3 +131,52 @@ def test_lines_before_json_of_rclone_are_no_hindrance(tmp_path: Path) -> None:
         assert detect(path) == "rclone"
         [row] = given(tmp_path, path.read_text(), "rclone")[0]
         assert row["bytes"] == 9
+
+
+MOVED = (
+    "2026/11/29 08:39:49 INFO  : a: Moved (server-side)\n2026/11/29 08:39:49 INFO  : \n"
+    "Transferred:   \t   {} MiB / 30.003 MiB, 100%, 0 B/s, ETA -\n"
+    "Checks:                 0 / 0, -, Listed 4\nRenamed:                3\n{}"
+    "Elapsed time:         0.2s\n\n"
+)
+"""What rclone tells of a `move` within one file system."""
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        # 1.60, and 1.75.
+        "",
+        "Transferred:            3 / 3, 100%\nServer Side Moves:      3 @ 30.003 MiB\n",
+    ],
+)
+def test_what_was_only_renamed_is_no_transfer(tmp_path: Path, more: str) -> None:
+    rows, tally = given(tmp_path, MOVED.format("30.003", more), "rclone")
+    assert rows == [] and tally.skipped["no data to move"] == 1
+
+
+def test_what_a_storage_moved_by_itself_was_not_carried(tmp_path: Path) -> None:
+    more = "Transferred:            5 / 5, 100%\nServer Side Moves:      3 @ 10.001 MiB\n"
+    [row] = given(tmp_path, MOVED.format("30.003", more), "rclone")[0]
+    assert facts(row, "bytes", "files") == (round(20.002 * (1 << 20)), 2)
+    stats = {
+        "bytes": 30, "elapsedTime": 2, "transfers": 3, "totalBytes": 30, "serverSideCopies": 1,
+        "serverSideCopyBytes": 10, "serverSideMoves": 1, "serverSideMoveBytes": 15, "renames": 1,
+    }  # fmt: skip
+    line = json.dumps({"level": "info", "msg": "", "source": "a.go:1", "stats": stats})
+    [row] = given(tmp_path, line + "\n", "rclone")[0]
+    assert facts(row, "bytes", "files", "rate_bps") == (5, 1, 20.0)
+
+
+def test_a_file_that_is_still_named_is_of_a_run_that_goes_on(tmp_path: Path) -> None:
+    # rclone 1.75 with `--stats 1s`: the last two statuses came within a second.
+    status = (
+        "2026/11/29 08:39:55 INFO  : \n"
+        "Transferred:   \t   30.003 MiB / 30.003 MiB, 100%, 10.016 MiB/s, ETA 0s\n"
+        "Transferred:            {} / 3, 67%\nElapsed time:         3.0s\n"
+    )
+    under_way = "Transferring:\n *            a:100% / 30 MiB, 10.015 MiB/s, 0s\n\n"
+    message = "2026/11/29 08:39:55 INFO  : d: Set directory modification time\n"
+    text = status.format(2) + under_way + message + status.format(3)
+    [row] = given(tmp_path, text, "rclone")[0]
+    assert row["files"] == 3
