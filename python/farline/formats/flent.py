@@ -36,7 +36,9 @@ from farline.spec.units import parse_rate
 if TYPE_CHECKING:
     pass
 
-_WAY = re.compile(r"\b(up|down)(?:load)?s?\b", re.IGNORECASE)
+_WAY = re.compile(r"\b(up|down)(?:load)?s?\d*\b", re.IGNORECASE)
+_TWIN = re.compile(r"//\d+$")
+"""What flent puts behind a host that a test was told to go to twice."""
 _COMPUTED = re.compile(r"\b(?:avg|average|mean|sum|totals?|fairness|min|max)\b", re.IGNORECASE)
 _PING = re.compile(r"\bping\b|\bRTT\b", re.IGNORECASE)
 _STATISTICS = ("cpu_stats_", "qdisc_stats_", "wifi_stats_", "netstat_", "sysctl_")
@@ -60,6 +62,8 @@ def rows_of(document: Document) -> list[Row]:
         if way := one.way:
             groups.setdefault((way, one.remote, one.host), []).append(one)
     if not groups:
+        if any(one.measured and one.is_rate for one in series):
+            raise NotATransfer("test whose series do not say whether they are uploads")
         raise NotATransfer("test without throughput")
     return [_row(metadata, series, members, way) for (way, _, _), members in groups.items()]
 
@@ -91,7 +95,12 @@ class _Series:
         match = _WAY.search(self.name)
         if match is None or not self.measured or self.is_ping:
             return None
-        return match[1].lower() if self.unit is not None and "bit" in self.unit.lower() else None
+        return match[1].lower() if self.is_rate else None
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether it is of bits."""
+        return self.unit is not None and "bit" in self.unit.lower()
 
     @property
     def is_ping(self) -> bool:
@@ -119,14 +128,16 @@ def _series(metadata: Document, results: Mapping[str, object]) -> list[_Series]:
 def _host(name: str, meta: Document, metadata: Document) -> str | None:
     """The host that a series went to: its own, or the test's if that has but one."""
     if own := word(meta.get("HOST")):
-        return own
+        return _TWIN.sub("", own)
     listed = metadata.get("HOSTS")
-    hosts = {one for one in listed if isinstance(one, str)} if isinstance(listed, list) else set()
+    names = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+    hosts = {_TWIN.sub("", one) for one in names}
     if len(hosts) < 2:
-        return word(metadata.get("HOST"))
+        return _TWIN.sub("", word(metadata.get("HOST")) or "") or None
     command = word(meta.get("COMMAND")) or ""
     # netperf names the host of the data last; ping and irtt end with their host.
-    said = [*_DATA_HOST.findall(command)[-1:], *command.split()[-1:], name.split()[-1]]
+    said = [*_DATA_HOST.findall(command)[-1:], *command.split()[-1:]]
+    said.append(_TWIN.sub("", name.split()[-1]))
     return next((one for one in said if one in hosts), None)
 
 
@@ -223,4 +234,4 @@ def _detect(start: str) -> bool:
     return '"metadata"' in start and bool(_DETECT.search(start))
 
 
-FORMAT = Format("flent", "data file of flent", _detect, read_records("flent", _records), version=3)
+FORMAT = Format("flent", "data file of flent", _detect, read_records("flent", _records), version=4)

@@ -365,6 +365,24 @@ def test_flent_streams_with_labels_are_streams(tmp_path: Path) -> None:
     assert bag([{**row, "source": "rrul.flent"} for row in rows]) == bag(sample("rrul.flent")[0])
 
 
+def test_names_of_flent_streams_may_end_in_a_number(tmp_path: Path) -> None:
+    # As in tcp_upload_prio; and in rtt_fair with one host twice, which is one host.
+    text = text_of("rrul.flent").replace("TCP upload::2", "TCP upload2")
+    rows, _ = given(tmp_path, text, "flent")
+    assert bag([{**row, "source": "rrul.flent"} for row in rows]) == bag(sample("rrul.flent")[0])
+    twice = text_of("rrul.flent").replace('"b.example.org"', '"b.example.org//1"')
+    rows, _ = given(tmp_path, twice, "flent")
+    assert bag([{**row, "source": "rrul.flent"} for row in rows]) == bag(sample("rrul.flent")[0])
+
+
+def test_flent_series_that_are_rates_but_say_no_direction_are_named_so(tmp_path: Path) -> None:
+    # tcp_2up_square and others, whose streams did not run together.
+    text = text_of("rrul.flent").replace("TCP upload", "TCP cubic").replace("TCP down", "TCP re")
+    rows, tally = given(tmp_path, text, "flent")
+    assert rows == []
+    assert tally.skipped == {"test whose series do not say whether they are uploads": 1}
+
+
 def test_a_series_without_values_makes_a_flent_test_failed(tmp_path: Path) -> None:
     text = changed("rrul.flent", "results", "TCP upload::2", to=[None, None])
     rows, tally = given(tmp_path, text, "flent")
