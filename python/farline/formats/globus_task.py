@@ -1,7 +1,8 @@
-"""Tasks of the Globus Transfer service: JSON of one task or of a list, or a table of tasks.
+"""Tasks of the Globus Transfer service: JSON of one task or of a list, a table, or `task show`.
 
 The time of a task is from request to completion: queueing and checksums are part of it. A table
-has the names of the JSON fields as its header; there is no other table of tasks.
+has the names of the JSON fields as its header; there is no other table of tasks. `globus task show`
+prints a line for each field, with names for people; its first versions left out the bytes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from farline.formats.documents import Document, documents
 from farline.formats.format import Format
+from farline.formats.quantity import other_line
 from farline.formats.reading import Reading
 from farline.formats.rows import NotATransfer, Record, Row, Unreadable, tables, time_us, whole, word
 from farline.formats.table import DELIMITERS
@@ -20,6 +22,19 @@ from farline.formats.table import DELIMITERS
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_SHOWN = re.compile(r"([A-Z][A-Za-z ]{1,40}): +(.*)")
+_NAMES = {
+    "Type": "type",
+    "Files": "files",
+    "Status": "status",
+    "Request Time": "request_time",
+    "Completion Time": "completion_time",
+    "Source Endpoint": "source_endpoint_display_name",
+    "Source Endpoint ID": "source_endpoint_id",
+    "Destination Endpoint": "destination_endpoint_display_name",
+    "Destination Endpoint ID": "destination_endpoint_id",
+    "Bytes Transferred": "bytes_transferred",
+}
 _NEEDED = ("request_time", "bytes_transferred", "status")
 
 
@@ -120,23 +135,57 @@ def _from_table(reading: Reading) -> Iterator[Record]:
             )
             continue
         task: Document = dict(zip(header, cells, strict=True))
-        for name in ("bytes_transferred", "files", "files_transferred"):
-            # Where a cell is empty, pandas writes all of its column as `990.0`.
-            match = re.fullmatch(r"(\d{1,18})(?:\.0)?", task.get(name) or "", re.ASCII)
-            task[name] = int(match[1]) if match else task.get(name)
-        yield from _record(reading, number, line, task)
+        yield from _record(reading, number, line, _with_counts(task))
+
+
+def _with_counts(task: Document) -> Document:
+    """The task with counts as numbers, where they are texts of such."""
+    for name in ("bytes_transferred", "files", "files_transferred"):
+        # Where a cell is empty, pandas writes all of its column as `990.0`.
+        match = re.fullmatch(r"(\d{1,18})(?:\.0)?", task.get(name) or "", re.ASCII)
+        task[name] = int(match[1]) if match else task.get(name)
+    return task
+
+
+def _from_shown(reading: Reading) -> Iterator[Record]:
+    """Tasks as `globus task show` prints them; each begins with its label."""
+    task: Document = {}
+    first: tuple[int, str] | None = None
+    for number, line in reading.lines():
+        match = _SHOWN.fullmatch(line.rstrip())
+        if match is None:
+            other_line(reading, number, line)
+            continue
+        if match[1] == "Label" and first is not None:
+            yield from _record(reading, *first, _with_counts(task))
+            task = {}
+        if match[1] == "Label" or first is None:
+            first = number, line
+        if (name := _NAMES.get(match[1])) and match[2] != "None":
+            task[name] = match[2]
+    if first is not None:
+        yield from _record(reading, *first, _with_counts(task))
 
 
 def read(reading: Reading) -> Iterator[pa.Table]:
-    """Tables of an export, JSON or a table."""
-    is_json = reading.start(1000).lstrip()[:1] in ("{", "[")
-    return tables(reading, "globus", (_from_json if is_json else _from_table)(reading))
+    """Tables of an export: JSON, a table, or what `task show` prints."""
+    start = reading.start(1000)
+    if start.lstrip()[:1] in ("{", "["):
+        records = _from_json(reading)
+    else:
+        records = (_from_shown if _DETECT_SHOWN.search(start) else _from_table)(reading)
+    return tables(reading, "globus", records)
+
+
+_DETECT_SHOWN = re.compile(r"^Label: +.*\nTask ID: +[0-9a-f]{8}-", re.MULTILINE)
 
 
 def _detect(start: str) -> bool:
     if start.lstrip()[:1] in ("{", "["):
         return '"DATA_TYPE": "task' in start or '"bytes_transferred"' in start
-    return _is_header(start.lstrip().split("\n", 1)[0])
+    return bool(_DETECT_SHOWN.search(start)) or _is_header(start.lstrip().split("\n", 1)[0])
 
 
-FORMAT = Format("globus", "tasks of Globus Transfer, JSON or a table", _detect, read, version=2)
+FORMAT = Format(
+    "globus", "tasks of Globus Transfer: JSON, a table, or task show", _detect, read, version=3
+)

@@ -343,6 +343,19 @@ def test_figures_of_globus_tasks_may_have_been_written_by_pandas(tmp_path: Path)
     assert "bytes_transferred is not a number" in tally.first_malformed[0].reason
 
 
+def test_what_globus_task_show_prints_is_a_task(tmp_path: Path) -> None:
+    rows, tally = sample("globus-task-show.txt")
+    row = only(rows)
+    assert (row["bytes"], row["duration_s"], row["rate_bps"]) == (10_000_000_000, 10.0, 8e9)
+    assert (row["from_host"], row["to_host"], row["files"]) == ("Site A", "Site B", 2)
+    assert (tally.malformed, tally.skipped) == (0, {"task that has not ended": 1})
+    # The first versions did not say how much it was.
+    lines = text_of("globus-task-show.txt").splitlines(keepends=True)
+    old = "".join(line for line in lines[:24] if not line.startswith("Bytes"))
+    rows, tally = given(tmp_path, old, "globus")
+    assert rows == [] and "bytes_transferred is missing" in tally.first_malformed[0].reason
+
+
 def test_flent_adds_up_the_streams_of_each_direction() -> None:
     rows, _ = sample("rrul.flent")
     down, up = sorted(rows, key=lambda row: row["streams"])

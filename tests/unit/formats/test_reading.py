@@ -53,6 +53,7 @@ KINDS = {
     "fio-status-interval.json": "fio",
     "fio.json": "fio",
     "flent-socket-stats.flent": "flent",
+    "globus-task-show.txt": "globus",
     "globus-task.json": "globus",
     "globus-tasks.csv": "globus",
     "globus-tasks.json": "globus",
