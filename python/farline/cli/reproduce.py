@@ -108,17 +108,17 @@ def _reproduce(
     from farline.reproduce.items import ITEMS
     from farline.reproduce.pages import write_pages
     from farline.reproduce.plans import plans_folder
-    from farline.reproduce.runner import Runner, kept_results
+    from farline.reproduce.runner import Runner, shown_results
 
     folder = folder.absolute()
     # A result that is damaged is told before hours of measuring, not by the pages after them.
-    list(kept_results(folder, ITEMS, scale))
+    list(shown_results(folder, ITEMS))
     with interruptible() as asked:
         needs_plans = plans is not None or any(item.sources for item in items)
         where = plans_folder(plans) if needs_plans else Path("plans")
         runner = Runner(folder, where, scale, resume, _show, asked)
         results = runner.run(items)
-    page = write_pages(ITEMS, kept_results(folder, ITEMS, scale), folder)
+    page = write_pages(ITEMS, shown_results(folder, ITEMS), folder)
     if as_json:
         document = {"schema": 1, "page": str(page), "items": [one.document() for one in results]}
         click.echo(json.dumps(document, indent=2))

@@ -17,7 +17,7 @@ from farline.reproduce.budget import NOTHING, Budget
 from farline.reproduce.facts import facts_of
 from farline.reproduce.item import Item
 from farline.reproduce.measured import Measured, NotMeasured, kept_trial, trial_path
-from farline.reproduce.plans import Scale, Source, plan_document, plan_text
+from farline.reproduce.plans import SCALES, Scale, Source, plan_document, plan_text
 from farline.reproduce.results import Result, drift_of, read_result, write_result
 from farline.reproduce.shell import Asked, Ran, command_line, run_farline
 from farline.reproduce.sources import SOURCES
@@ -290,3 +290,11 @@ def kept_results(folder: Path, items: Sequence[Item], scale: Scale) -> Iterator[
         found = read_result(folder, item.id, scale)
         if found is not None:
             yield found
+
+
+def shown_results(folder: Path, items: Sequence[Item]) -> Iterator[Result]:
+    """For each item the newest result that a folder has, of either scale, measured if one is."""
+    for item in items:
+        found = [one for scale in SCALES for one in kept_results(folder, [item], scale)]
+        if found:
+            yield max(found, key=lambda one: (one.verdict != "not measured", one.made_at))

@@ -20,7 +20,7 @@ from farline.reproduce.items import items_named
 from farline.reproduce.measured import Measured, trial_path
 from farline.reproduce.pages import write_pages
 from farline.reproduce.results import Result, drift_of, read_result, write_result
-from farline.reproduce.runner import Runner
+from farline.reproduce.runner import Runner, shown_results
 from farline.reproduce.trials import dd_figures, received_bytes
 
 RATES = st.floats(1e3, 1e11)
@@ -151,6 +151,23 @@ def test_an_index_says_what_it_counts_and_how_to_make_it_again(tmp_path: Path) -
     assert "quick scale; 2 items not reproduced yet" in text and "--scale full" not in text
     text = write_pages(items[:1], [replace(_result(1.0), scale="full")], tmp_path).read_text()
     assert "not reproduced yet" not in text and "farline reproduce --all --scale full" in text
+
+
+def test_pages_show_the_newest_result_of_either_scale(tmp_path: Path) -> None:
+    items = items_named(["rbudp-fig4", "rbudp-fig5"])
+    quick, later = _result(1.0), "2026-01-03T00:00:00Z"
+    write_result(tmp_path, quick)
+    write_result(tmp_path, replace(quick, item="rbudp-fig5"))
+    full = replace(quick, scale="full", made_at=later)
+    write_result(tmp_path, full)
+    assert [(one.item, one.scale) for one in shown_results(tmp_path, items)] == [
+        ("rbudp-fig4", "full"),
+        ("rbudp-fig5", "quick"),
+    ]
+    write_result(tmp_path, replace(full, verdict="not measured"))
+    assert {one.scale for one in shown_results(tmp_path, items)} == {"quick"}
+    text = write_pages(items, [full, replace(quick, item="rbudp-fig5")], tmp_path).read_text()
+    assert "full and quick scale" in text and "rbudp-fig5.html" in text
 
 
 def _runner(folder: Path, is_asked: bool = False) -> Runner:
