@@ -237,16 +237,25 @@ def _said_fields(text: str) -> dict[str, str]:
     return fields
 
 
+def _duration_s(seconds: float, megabytes: float, rate_mbps: float) -> float | None:
+    """The seconds; None where they are 0.00 because they have but two digits."""
+    is_short = megabytes * _MEGABYTE * 8 < 0.005 * rate_mbps * 1e6
+    return None if seconds == 0 and is_short else seconds
+
+
 def _parse_row(fields: dict[str, str]) -> Row:
     if "real_sec" in fields:
         raise NotATransfer("interval")
     number = _reader(fields)
     udp = "drop" in fields or fields.get("mode") == "udp"
+    seconds, megabytes, rate_mbps = (
+        _needed(number(name), name) for name in ("real_seconds", "megabytes", "rate_Mbps")
+    )
     return {
         "modality": "T",
-        "duration_s": _needed(number("real_seconds"), "real_seconds"),
-        "bytes": round(_needed(number("megabytes"), "megabytes") * _MEGABYTE),
-        "rate_bps": _needed(number("rate_Mbps"), "rate_Mbps") * 1e6,
+        "duration_s": _duration_s(seconds, megabytes, rate_mbps),
+        "bytes": round(megabytes * _MEGABYTE),
+        "rate_bps": rate_mbps * 1e6,
         "rtt_ms": number("rtt_ms") or None,
         "streams": _count(number("nstream")),
         "block_bytes": _count(number("buflen")),
@@ -270,7 +279,7 @@ def _plain_row(match: re.Match[str]) -> Row:
     retrans, rtt = _RETRANS.search(more), _RTT.search(more)
     return {
         "modality": "T",
-        "duration_s": float(match[2]),
+        "duration_s": _duration_s(float(match[2]), float(match[1]), float(match[3])),
         "bytes": round(float(match[1]) * _MEGABYTE),
         "rate_bps": float(match[3]) * 1e6,
         "rtt_ms": (float(rtt[1]) or None) if rtt else None,

@@ -40,6 +40,15 @@ def test_a_test_of_nuttcp_that_was_interrupted_has_failed(tmp_path: Path) -> Non
     assert [row["complete"] for row in rows] == [False, *(row["complete"] for row in before[1:])]
 
 
+def test_a_test_of_nuttcp_shorter_than_its_digits_has_a_rate(tmp_path: Path) -> None:
+    # nuttcp 7.3.3 with `-n100`.
+    line = "6.2500 MB /   0.00 sec = 16256.9922 Mbps 0 %TX 0 %RX 0 retrans 0.18 msRTT\n"
+    fields = "megabytes=6.25 real_seconds=0.00 rate_Mbps=16256.9922 tx_cpu=0 rx_cpu=0 retrans=0\n"
+    for text in (line, fields):
+        [row] = given(tmp_path, text, "nuttcp")[0]
+        assert (row["rate_bps"], row["duration_s"]) == (16_256_992_200.0, None)
+
+
 def test_udp_of_nuttcp_is_told_by_its_losses(tmp_path: Path) -> None:
     line = "    2.3828 MB /   1.00 sec =   19.9869 Mbps 45 %TX 0 %RX 0.00 %loss\n"
     rows, _ = given(tmp_path, line, "nuttcp")
