@@ -133,6 +133,8 @@ class RepeatedSessions:
 
     def _note(self, event: Progress) -> None:
         one = event.report
+        # A session that runs, whether or not anything has moved: RBUDP tells of a blast at its end.
+        self.policy.began = True
         self._line.note(one, self.clock())
         now = (one["settled_files"], one["settled_bytes"], one["moved_bytes"])
         best = tuple(map(max, now, self._best))

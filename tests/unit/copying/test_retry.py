@@ -123,6 +123,24 @@ def test_what_is_found_again_is_no_progress() -> None:
     assert 5 <= disk.found <= 7 and now[0] <= 61.0
 
 
+@dataclass
+class FirstBlast(FullDisk):
+    """A session that is cut before anything is told to have moved; the next one copies all."""
+
+    def attempt(self, document: Any, receipt: Any, should_stop: Any) -> Steps[Attempt]:
+        """One session."""
+        self.found += 1
+        yield progress(settled_files=0, settled_bytes=0, moved_bytes=0)
+        return Attempt(None, TimeoutFailure("stalled") if self.found == 1 else None)
+
+
+def test_a_session_that_was_cut_before_anything_had_moved_is_tried_again() -> None:
+    line = FirstBlast()
+    repeated = RepeatedSessions(line, RetryPolicy(60.0), never_stop, sleep=lambda _s: None)
+    assert finished(repeated.run({}, None), []).error is None
+    assert line.found == 2
+
+
 def test_another_end_that_did_what_nobody_asked_for_is_not_tried_again() -> None:
     lied = from_failure({"kind": "protocol", "message": "sent .bashrc", "permanent": True})
     retry = RetryPolicy(600.0, retries=5)
