@@ -144,9 +144,6 @@ impl Answerer<'_> {
         }
         let folder = folders.get(&said.path)?;
         let facts = file::stat_fd(folder.as_fd())?;
-        if is_real && parts.plan.spec.modes && owner_rights::are_incomplete(facts.mode) {
-            parts.destination.keep_mode(folder.as_fd(), facts.mode | OWNER)?;
-        }
         let wanted = Attributes {
             mode: said.mode,
             mtime_ns: said.mtime_ns,

@@ -10,7 +10,7 @@ use super::attributes::{Attributes, FOLDER_BITS, XattrChanges, xattr_changes};
 use super::decide::Decider;
 use super::journal::Source;
 use super::losses::FOLLOWS;
-use super::owner_rights;
+use super::owner_rights::{self, OWNER};
 use super::place::Folders;
 use super::plan::Mode;
 use super::words::in_words;
@@ -139,8 +139,8 @@ impl Decider {
         Ok(new_time || new_owner)
     }
 
-    /// Whether the folder that is open is not what it should be; its extended attributes are set, unless in a dry run. Its mode
-    /// and time follow when all that is in it is there.
+    /// Whether the folder that is open is not what it should be; its extended attributes are set and its owner has all rights
+    /// to it from now on, unless in a dry run. Its mode and time follow when all that is in it is there.
     ///
     /// # Errors
     /// The kernel's.
@@ -155,9 +155,15 @@ impl Decider {
             true => xattr_changes(folder, wanted.xattrs)?,
             false => XattrChanges::default(),
         };
-        if self.plan.mode == Mode::Real && !changes.is_empty() {
-            changes.apply(&self.destination.losses, folder)?;
-            owner_rights::complete(folder)?;
+        if self.plan.mode == Mode::Real {
+            // Not before its access control list was read, which has these rights too.
+            if self.plan.spec.modes && owner_rights::are_incomplete(facts.mode) {
+                self.destination.keep_mode(folder, facts.mode | OWNER)?;
+            }
+            if !changes.is_empty() {
+                changes.apply(&self.destination.losses, folder)?;
+                owner_rights::complete(folder)?;
+            }
         }
         let new_owner = wanted.belongs.differs(facts);
         Ok(new_mode || new_owner || self.has_other_time(b"", wanted, facts) || !changes.is_empty())
