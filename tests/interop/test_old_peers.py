@@ -19,6 +19,7 @@ import pytest
 
 from scripts.old_peers import PEERS, OldPeer, built, command, folder_of
 from tests.interop.test_copy_ssh import Sshd, sshd
+from tests.support.attributes import access_list, attributes
 from tests.support.serving import FARLINE, environment
 from tests.support.trees import make_tree, shape
 
@@ -201,6 +202,27 @@ def test_files_go_to_and_from_it_over_ssh(
     assert shape(tmp_path / "back") == shape(tree)
 
 
+def test_attributes_and_lists_are_pushed_and_pulled(
+    peer: OldPeer, ends: tuple[Build, Build], tmp_path: Path, root: Path
+) -> None:
+    """The source folder's own came with version 7: an earlier end leaves them out."""
+    client, server = ends
+    tree, back = make_tree(tmp_path / "tree"), tmp_path / "back"
+    for name in (".", "sub", "empty", "large", "nothing", "sub/small 1"):
+        os.setxattr(tree / name, "user.project", b"north\0" + name.encode())
+        os.setxattr(tree / name, "system.posix_acl_access", access_list(7))
+    known = attributes_below(tree, has_top=peer.protocol >= 7)
+    with server.serving(tmp_path, root) as ready:
+        tickets = ready["tickets"]
+        for again in (False, True):
+            pushed = client.record(tmp_path, "-X", f"{tree}/", f"{tickets['write']}#up")
+            assert attributes_below(root / "up") == known
+            pulled = client.record(tmp_path, "-X", f"{tickets['read']}#up/", str(back))
+            assert attributes_below(back) == known
+            assert all(bool(one["copy"]["copied"]["files"]) != again for one in (pushed, pulled))
+    assert shape(root / "up") == shape(back) == shape(tree)
+
+
 @pytest.mark.parametrize(
     "peer", [one for one in PEERS if one.has_carried], ids=lambda peer: peer.name, indirect=True
 )
@@ -214,7 +236,7 @@ def test_a_program_that_was_sent_earlier_is_the_far_end(
     assert shape(tmp_path / "back") == shape(tree)
 
 
-ABLE = {"v5", "v6"}
+ABLE = {"v5", "v6", "v7"}
 """Builds that know of what the others refuse."""
 
 REFUSED = [
@@ -240,6 +262,15 @@ def test_what_an_earlier_server_cannot_do_is_one_plain_line(
     lines = [line for line in done.stderr.splitlines() if "first contact" not in line]
     assert len(lines) == 1 and said in lines[0], done.stderr
     print(f"{peer.name}: {lines[0]}")
+
+
+def attributes_below(folder: Path, *, has_top: bool = True) -> dict[str, dict[str, bytes]]:
+    """The extended attributes of `folder` and of what is in it, without those that have none."""
+    names = [path for path in folder.rglob("*") if not path.is_symlink()]
+    found = {
+        str(path.relative_to(folder)): attributes(path) for path in [*names, *[folder] * has_top]
+    }
+    return {name: its for name, its in found.items() if its}
 
 
 def large_file(

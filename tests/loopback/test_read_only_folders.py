@@ -6,13 +6,13 @@ import json
 import os
 import shutil
 import signal
-import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.attributes import access_list, attributes
 from tests.support.limited import NEEDS_ROOT, copy, start
 
 pytestmark = NEEDS_ROOT
@@ -268,17 +268,6 @@ def remove(folder: Path) -> None:
     for path in (folder, *folder.glob("20*")):
         path.chmod(0o755)
     shutil.rmtree(folder)
-
-
-def access_list(owner: int) -> bytes:
-    """One that gives one more user rights; `owner` are the owner's (linux/posix_acl_xattr.h)."""
-    nobody = 0xFFFF_FFFF
-    entries = ((1, owner, nobody), (2, 5, 1111), (4, 5, nobody), (16, 5, nobody), (32, 0, nobody))
-    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
-
-
-def attributes(path: Path) -> dict[str, bytes]:
-    return {name: os.getxattr(path, name) for name in sorted(os.listxattr(path))}
 
 
 def test_attributes_of_what_is_read_only_are_copied_with_its_list(
