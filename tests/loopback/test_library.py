@@ -166,6 +166,21 @@ def test_a_copy_tells_each_name_and_what_it_came_to(tmp_path: Path) -> None:
     assert "4 files" in done._repr_html_()
 
 
+def test_one_pattern_is_a_text(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    for name in ("a.dat", "a.tmp", "b.log"):
+        (tmp_path / "source" / name).touch()
+    given: list[tuple[dict[str, Any], list[str]]] = [
+        ({"exclude": "*.tmp"}, ["a.dat", "b.log"]),
+        ({"include": "a*", "exclude": ["*"]}, ["a.dat", "a.tmp"]),
+        ({"filters": "- *.log"}, ["a.dat", "a.tmp"]),
+    ]
+    for number, (patterns, names) in enumerate(given):
+        there = tmp_path / f"there-{number}"
+        farline.copy(f"{tmp_path}/source/", there, **patterns).wait()
+        assert sorted(path.name for path in there.iterdir()) == names
+
+
 def test_a_copy_over_a_ticket_and_back(server: farline.Server, tmp_path: Path) -> None:
     (tmp_path / "vault").mkdir()
     (tmp_path / "data.bin").write_bytes(b"x" * 300_000)

@@ -208,9 +208,9 @@ def copy(
     archive: bool = False,
     delete: bool = False,
     max_delete: int | None = None,
-    include: Iterable[str] = (),
-    exclude: Iterable[str] = (),
-    filters: Iterable[str] = (),
+    include: str | Iterable[str] = (),
+    exclude: str | Iterable[str] = (),
+    filters: str | Iterable[str] = (),
     tell_files: bool = False,
     ssh: SshCommand | None = None,
     data_path: DataPath | None = None,
@@ -224,11 +224,12 @@ def copy(
     Either may be a path, `host:path` over ssh, or a ticket with `#path`. Options of the run
     (`streams=8`, `transport="udt"`) and of a copy (`overwrite="different"`, `dry_run=True`) have
     their names in plans: docs/reference/options.md. `include` and `exclude` are patterns as of
-    rsync, tried in this order, then the rules `filters` ("+ PATTERN", "- PATTERN"). With `delete`
-    names that the source does not have go, at most `max_delete` of them. `tell_files` adds an
-    event for every name. Without `streams`, what was found for the path is used, and a copy of
-    more than half a minute changes its streams while it runs (event `Tuned`): `tune="stored"` does
-    only the former, `tune="off"` neither; `tune="auto"` says the latter of a copy with `streams`.
+    rsync, one or several, tried in this order, then the rules `filters` ("+ PATTERN",
+    "- PATTERN"). With `delete` names that the source does not have go, at most `max_delete` of
+    them. `tell_files` adds an event for every name. Without `streams`, what was found for the path
+    is used, and a copy of more than half a minute changes its streams while it runs (event
+    `Tuned`): `tune="stored"` does only the former, `tune="off"` neither; `tune="auto"` says the
+    latter of a copy with `streams`.
     `nodes` is how many nodes are used of an end that has several (`dtn[1-8]:/archive/`), or a
     setting such as `4stm-1str-2n-1str-2n`; `own_disks="destination"`, `"source"` or `"both"` says
     whose nodes share no file system: each file is whole on one of them. `place_streams="off"`
@@ -242,7 +243,8 @@ def copy(
     if max_delete is not None and not delete:
         raise UsageError("max_delete: needs delete=True; alone it deletes nothing")
     locations = location_texts(source, destination)
-    rules = [*(f"+ {one}" for one in include), *(f"- {one}" for one in exclude), *filters]
+    rules = [f"+ {one}" for one in _each(include)] + [f"- {one}" for one in _each(exclude)]
+    rules += _each(filters)
     more = {} if data_path is None else {"data_path": data_path}
     request = CopyRequest.between(
         *locations,
@@ -293,6 +295,11 @@ def _sources(source: Location | Iterable[Location]) -> Iterator[Location]:
         yield source
     else:
         yield from source
+
+
+def _each(patterns: str | Iterable[str]) -> list[str]:
+    """The patterns of one argument; a text is one of them, not as many as it has letters."""
+    return [patterns] if isinstance(patterns, str) else list(patterns)
 
 
 def _text(location: Location) -> str:
