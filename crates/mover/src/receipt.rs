@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use farline_spec::{CopyReport, Failure, FileKind, FileStatus, ReceiptLine};
 use tracing::debug;
 
+use crate::message::VANISHED;
 use crate::path_text::to_text;
 
 /// Failures, and names skipped, that a report names; the receipt has them all.
@@ -154,15 +155,28 @@ fn count(report: &mut CopyReport, line: &ReceiptLine) {
         }
         (FileStatus::Deleted | FileStatus::WouldDelete, _) => &mut report.deleted,
         (FileStatus::Failed, _) => {
-            if report.failures.len() < MOST_FAILURES {
-                report.failures.push(line.clone());
-            }
+            note_failure(&mut report.failures, line);
             &mut report.failed
         }
     };
     tally.files += 1;
     tally.bytes = tally.bytes.saturating_add(line.bytes);
     report.resumed_bytes = report.resumed_bytes.saturating_add(line.resumed_bytes);
+}
+
+/// Notes a failure. What only disappeared makes room for what failed for another reason: where all that are noted disappeared,
+/// all did.
+fn note_failure(failures: &mut Vec<ReceiptLine>, line: &ReceiptLine) {
+    let has_vanished = |one: &ReceiptLine| one.reason.as_deref() == Some(VANISHED);
+    if failures.len() == MOST_FAILURES
+        && !has_vanished(line)
+        && let Some(place) = failures.iter().rposition(has_vanished)
+    {
+        failures.remove(place);
+    }
+    if failures.len() < MOST_FAILURES {
+        failures.push(line.clone());
+    }
 }
 
 fn unwritten(path: Option<&Path>, error: &io::Error) -> Failure {
@@ -232,6 +246,23 @@ mod tests {
         }
         let report = receipt.report();
         assert_eq!((report.failures.len(), report.failed.files), (100, 150));
+    }
+
+    #[test]
+    fn what_disappeared_makes_room_for_what_failed() {
+        let receipt = Receipt::open(None).unwrap();
+        let vanished = |number: usize| ReceiptLine {
+            reason: Some(VANISHED.to_owned()),
+            ..line(&number.to_string(), FileKind::File, FileStatus::Failed)
+        };
+        for number in 0..150 {
+            receipt.settle(&vanished(number)).unwrap();
+        }
+        let failed = line("f", FileKind::File, FileStatus::Failed);
+        receipt.settle(&failed).unwrap();
+        let report = receipt.report();
+        assert_eq!((report.failures.len(), report.failed.files), (100, 151));
+        assert_eq!(report.failures[98..], [vanished(98), failed]);
     }
 
     #[test]

@@ -231,7 +231,7 @@ pub struct CopyReport {
     pub hash: String,
     /// Chunk in use, in bytes.
     pub chunk_bytes: u64,
-    /// The first hundred names that failed.
+    /// The first hundred names that failed; those that only disappeared from the sources where there is room beside others.
     pub failures: Vec<ReceiptLine>,
     /// Sessions so far of the command that copied, this one included.
     #[serde(default, skip_serializing_if = "is_zero")]

@@ -1115,7 +1115,8 @@ class CopyReport(TypedDict):
     hash: NotRequired[str]
     # Chunk in use, in bytes.
     chunk_bytes: int
-    # The first hundred names that failed.
+    # The first hundred names that failed; those that only disappeared from the sources where there
+    # is room beside others.
     failures: list[ReceiptLine]
     # Sessions so far of the command that copied, this one included.
     attempts: NotRequired[int]

@@ -5,6 +5,7 @@ use std::io;
 use farline_proto::copy::sender::{CHANGED, Loss};
 
 use super::origin::{is_another, why};
+use crate::message::VANISHED;
 use crate::path_text::one_line;
 
 /// What keeps a file from being read.
@@ -62,9 +63,6 @@ impl Trouble {
         }
     }
 }
-
-/// What a file that was there before and is not now is said to have done.
-pub(super) const VANISHED: &str = "disappeared while it was copied";
 
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound

@@ -139,6 +139,9 @@ pub struct Top {
     pub mtime_ns: i64,
 }
 
+/// Reason of a name that was found and is gone: the source has it no more, as if it had never been there.
+pub const VANISHED: &str = "disappeared while it was copied";
+
 /// What the sending end says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Catalogue {

@@ -8,13 +8,12 @@ use farline_spec::{FileKind as Kind, FileStatus, SymbolicLinks};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
 use super::{Folder, NOT_RECURSIVE, Walker};
-use crate::message::MAX_PATH_BYTES;
+use crate::message::{MAX_PATH_BYTES, VANISHED};
 use crate::reserved::is_staging;
 use crate::source::found::{Found, What};
 use crate::source::held::{Held, Lengths};
 use crate::source::origin::{is_link_loop, why};
 use crate::source::steady;
-use crate::source::trouble::VANISHED;
 
 /// A folder whose content is wanted too.
 pub(super) struct Way {

@@ -28,8 +28,8 @@ use super::held::{Lengths, Room};
 use super::inspector::Inspector;
 use super::origin::Sources;
 use super::run::{PAUSE, Run};
-use super::trouble::VANISHED;
 use crate::Gauges;
+use crate::message::VANISHED;
 pub(super) use list::List;
 use names::Names;
 

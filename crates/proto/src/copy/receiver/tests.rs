@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::message::{Catalogue, Entry, EntryKind, Feedback, GRAIN_BYTES, Wants};
+use super::super::message::{Catalogue, Entry, EntryKind, Feedback, GRAIN_BYTES, VANISHED, Wants};
 use super::table::Event;
 use super::*;
 
@@ -257,6 +257,26 @@ fn a_ticket_limits_what_is_wanted_and_what_is_tried_again_counts_once() {
         proved: Vec::new(),
     };
     assert_eq!(machine.looked(more).unwrap_err().kind, FailureKind::Limit);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_forbids_deletions_and_one_that_vanished_does_not() {
+    for (reason, whole) in [(VANISHED, true), ("cannot be read: permission denied", false)] {
+        let mut machine = begun(config());
+        let number = file(&mut machine, 5);
+        let lost = Catalogue::Lost {
+            file: number,
+            reason: reason.to_owned(),
+            again: false,
+        };
+        machine.handle_message(lost).unwrap();
+        machine.leave(number, Parting::Lost(false));
+        end(&mut machine);
+        let Some(Action::Close { whole: is_whole }) = machine.poll_action(0) else {
+            panic!("{reason}: nothing is closed");
+        };
+        assert_eq!(is_whole, whole, "{reason}");
+    }
 }
 
 #[test]
