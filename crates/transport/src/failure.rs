@@ -38,7 +38,12 @@ pub(crate) fn while_connecting(remote: SocketAddr, error: &io::Error) -> Failure
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => FailureKind::Protocol,
         _ => FailureKind::System,
     };
-    Failure::new(kind, format!("data stream to {remote}: {error}"))
+    // The control channel to the same host is there already.
+    let advice = match kind {
+        FailureKind::Unreachable => "; check that its data ports are open in the firewall",
+        _ => "",
+    };
+    Failure::new(kind, format!("data stream to {remote}: {error}{advice}"))
 }
 
 /// A failure of an open stream while it did `what`.
@@ -85,6 +90,11 @@ mod tests {
     #[test]
     fn the_kind_says_whose_fault_it_is() {
         let remote = "127.0.0.1:9".parse().unwrap();
+        let refused = io::Error::from_raw_os_error(111);
+        assert_eq!(
+            while_connecting(remote, &refused).message,
+            "data stream to 127.0.0.1:9: Connection refused; check that its data ports are open in the firewall"
+        );
         let connecting = |kind: io::ErrorKind| while_connecting(remote, &kind.into()).kind;
         assert_eq!(
             connecting(io::ErrorKind::ConnectionRefused),
