@@ -35,9 +35,19 @@ class UnitType(click.ParamType[float]):
             self.fail(str(error), param, ctx)
 
 
+def _parse_lifetime(text: str) -> float:
+    seconds = units.parse_duration(text)
+    if not 1 <= seconds <= _MOST_LIFETIME_S:
+        raise ValueError(f"{text} is out of range; allowed: 1s to 3650d")
+    return seconds
+
+
 RATE = UnitType("rate", units.parse_rate)
 SECONDS = UnitType("time", units.parse_duration)
 SIZE = UnitType("size", units.parse_size)
+LIFETIME = UnitType("time", _parse_lifetime)
+"""How long a ticket is valid."""
+_MOST_LIFETIME_S = 3650 * 86_400
 
 
 def limit_options(command: _Command) -> _Command:

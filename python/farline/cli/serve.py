@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import click
 
 from farline.cli.command import Command
-from farline.cli.limits import RATE, SECONDS, limit_options, limits_from
+from farline.cli.limits import LIFETIME, RATE, SECONDS, limit_options, limits_from
 from farline.cli.listen import Listen, read_listen
 from farline.cli.mark_option import MARK_OPTION
 from farline.cli.serve_iperf3 import iperf3_config, iperf3_options
@@ -118,7 +118,7 @@ ROOT = click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=Tru
     help="Print tickets for this name or address of the server.",
 )
 @click.option(
-    "--ticket-lifetime", type=SECONDS, default=TICKET_LIFETIME_S,
+    "--ticket-lifetime", type=LIFETIME, default=TICKET_LIFETIME_S,
     help="Let the printed tickets expire after this time (default 1d).",
 )  # fmt: skip
 @limit_options

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from farline.cli.command import Command, Group
-from farline.cli.limits import SECONDS, limit_options, limits_from
+from farline.cli.limits import LIFETIME, limit_options, limits_from
 from farline.cli.serve import ROOT, file_scopes
 from farline.cli.server_folders import default_state_dir, folder_options, keys_text
 from farline.cli.ticket_text import ticket_lines, ticket_text
@@ -68,7 +68,7 @@ def command() -> None:
 )
 @click.option(
     "--lifetime",
-    type=SECONDS,
+    type=LIFETIME,
     default=TICKET_LIFETIME_S,
     help="Let the ticket expire after this time (default 1d).",
 )

@@ -33,6 +33,19 @@ def test_a_ticket_is_listed_with_what_it_allows_and_without_its_signature(
     assert ticket.partition("?")[0].rpartition(".")[2] not in line
 
 
+@pytest.mark.parametrize(
+    "words", [("serve", "--ticket-lifetime"), ("ticket", "make", "far.example", "--lifetime")]
+)
+@pytest.mark.parametrize("time", ["0s", "4000d"])
+def test_a_lifetime_that_no_ticket_can_have_is_refused_by_its_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], time: str
+) -> None:
+    assert run([*words, time, "--state-dir", str(tmp_path)]) == 1
+    said = f"farline: {words[-1]}: {time} is out of range; allowed: 1s to 3650d "
+    assert capsys.readouterr().err.startswith(said)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_host_without_a_command_makes_a_ticket_as_before(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
