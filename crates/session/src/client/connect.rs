@@ -183,8 +183,20 @@ fn connect_failure(address: SocketAddr, error: &std::io::Error) -> Failure {
             &address.to_string(),
             "connection refused: nothing listens on this port; start the server on that host, or check the port",
         ),
+        ErrorKind::InvalidInput if lacks_interface(address) => {
+            let line = format!(
+                "{address}: a link-local address needs its interface: [{}%eth0]",
+                address.ip()
+            );
+            Failure::new(FailureKind::Usage, line)
+        }
         _ => unreachable(&address.to_string(), &error.to_string()),
     }
+}
+
+/// Whether each link has an address like this, and nothing says which link is meant.
+fn lacks_interface(address: SocketAddr) -> bool {
+    matches!(address, SocketAddr::V6(one) if one.ip().is_unicast_link_local() && one.scope_id() == 0)
 }
 
 fn unreachable(what: &str, why: &str) -> Failure {
@@ -399,6 +411,24 @@ mod tests {
         let refusal = to(&free.to_string(), IpVersion::Any).unwrap_err();
         assert_eq!(refusal.kind, FailureKind::Unreachable);
         assert!(refusal.message.contains(&free.to_string()), "{refusal}");
+    }
+
+    #[test]
+    fn a_link_local_address_without_its_interface_is_told() {
+        let failure = connect_failure(
+            "[fe80::1]:5470".parse().unwrap(),
+            &std::io::ErrorKind::InvalidInput.into(),
+        );
+        assert_eq!(failure.kind, FailureKind::Usage);
+        assert_eq!(
+            failure.message,
+            "[fe80::1]:5470: a link-local address needs its interface: [fe80::1%eth0]"
+        );
+        let other = connect_failure(
+            "[fe80::1%3]:5470".parse().unwrap(),
+            &std::io::ErrorKind::InvalidInput.into(),
+        );
+        assert_eq!(other.kind, FailureKind::Unreachable);
     }
 
     #[test]
