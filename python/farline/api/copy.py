@@ -243,8 +243,7 @@ def copy(
     if max_delete is not None and not delete:
         raise UsageError("max_delete: needs delete=True; alone it deletes nothing")
     locations = location_texts(source, destination)
-    rules = [f"+ {one}" for one in _each(include)] + [f"- {one}" for one in _each(exclude)]
-    rules += _each(filters)
+    rules = _rules(include, exclude, filters)
     more = {} if data_path is None else {"data_path": data_path}
     request = CopyRequest.between(
         *locations,
@@ -295,6 +294,14 @@ def _sources(source: Location | Iterable[Location]) -> Iterator[Location]:
         yield source
     else:
         yield from source
+
+
+def _rules(
+    include: str | Iterable[str], exclude: str | Iterable[str], filters: str | Iterable[str]
+) -> list[str]:
+    """What is copied and what is not, as rules in the order in which they are tried."""
+    named = (("+ ", include), ("- ", exclude), ("", filters))
+    return [sign + one for sign, patterns in named for one in _each(patterns)]
 
 
 def _each(patterns: str | Iterable[str]) -> list[str]:
