@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -15,10 +17,18 @@ HEAVY = ("numpy", "scipy", "pyarrow", "pandas", "duckdb", "ibis", "matplotlib", 
          "fastapi", "pydantic", "uvicorn")  # fmt: skip
 
 
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """Nodes of a file that run: imports that only name types are none."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        names_types = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+        yield from () if names_types else walk(child)
+
+
 def imported_modules(source: str) -> set[str]:
     """Full names of everything a file imports, inside functions too."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -48,6 +58,36 @@ def test_only_four_rooms_import_the_extension() -> None:
     }
     assert importers, "nothing imports the extension: the search is wrong"
     assert importers <= set(DOORS)
+
+
+def name_of(path: Path) -> str:
+    """The full name of the module in a file."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def test_no_file_imports_one_that_imports_it_over_any_number_of_others() -> None:
+    """Packages only hand names on, and stand for the files that have them."""
+    files = {name_of(path): path for path in PACKAGE.rglob("*.py")}
+    taken = {name: imported_modules(files[name].read_text(encoding="utf-8")) for name in files}
+
+    def home(name: str) -> str | None:
+        """The file that defines what is imported under a name."""
+        if name in files:
+            return None if files[name].stem == "__init__" else name
+        package, _, last = name.rpartition(".")
+        if package not in files or files[package].stem != "__init__":
+            return package if package in files else None
+        handed = [one for one in taken[package] if one.endswith(f".{last}")]
+        return home(handed[0]) if handed else None
+
+    graph = {
+        name: {there for one in taken[name] if (there := home(one)) not in (None, name)}
+        for name, path in files.items()
+        if path.stem != "__init__"
+    }
+    assert sum(map(len, graph.values())) > 2 * len(graph), "hardly any imports: the search is wrong"
+    list(TopologicalSorter(graph).static_order())
 
 
 def test_help_imports_nothing_heavy() -> None:
