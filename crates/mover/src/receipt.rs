@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use farline_spec::{CopyReport, Failure, FileKind, FileStatus, ReceiptLine};
 use tracing::debug;
 
-use crate::message::VANISHED;
+use crate::message;
 use crate::path_text::to_text;
 
 /// Failures, and names skipped, that a report names; the receipt has them all.
@@ -126,7 +126,7 @@ impl Receipt {
         flushed.map_err(|error| unwritten(self.path.as_deref(), &error))
     }
 
-    /// Counts (`found` is not among them) and the first hundred failures. What a dry run would do counts as done.
+    /// Counts (`found` is not among them) and a hundred failures. What a dry run would do counts as done.
     pub fn report(&self) -> CopyReport {
         self.lock().report.clone()
     }
@@ -155,6 +155,7 @@ fn count(report: &mut CopyReport, line: &ReceiptLine) {
         }
         (FileStatus::Deleted | FileStatus::WouldDelete, _) => &mut report.deleted,
         (FileStatus::Failed, _) => {
+            report.vanished += u64::from(has_vanished(line));
             note_failure(&mut report.failures, line);
             &mut report.failed
         }
@@ -164,19 +165,18 @@ fn count(report: &mut CopyReport, line: &ReceiptLine) {
     report.resumed_bytes = report.resumed_bytes.saturating_add(line.resumed_bytes);
 }
 
-/// Notes a failure. What only disappeared makes room for what failed for another reason: where all that are noted disappeared,
-/// all did.
+/// Notes a failure, before those of what had only disappeared.
 fn note_failure(failures: &mut Vec<ReceiptLine>, line: &ReceiptLine) {
-    let has_vanished = |one: &ReceiptLine| one.reason.as_deref() == Some(VANISHED);
-    if failures.len() == MOST_FAILURES
-        && !has_vanished(line)
-        && let Some(place) = failures.iter().rposition(has_vanished)
-    {
-        failures.remove(place);
+    let vanished = failures.iter().position(has_vanished);
+    let place = vanished.filter(|_| !has_vanished(line)).unwrap_or(failures.len());
+    if place < MOST_FAILURES {
+        failures.insert(place, line.clone());
+        failures.truncate(MOST_FAILURES);
     }
-    if failures.len() < MOST_FAILURES {
-        failures.push(line.clone());
-    }
+}
+
+fn has_vanished(line: &ReceiptLine) -> bool {
+    line.reason.as_deref().is_some_and(message::has_vanished)
 }
 
 fn unwritten(path: Option<&Path>, error: &io::Error) -> Failure {
@@ -249,10 +249,10 @@ mod tests {
     }
 
     #[test]
-    fn what_disappeared_makes_room_for_what_failed() {
+    fn what_failed_is_named_before_what_disappeared() {
         let receipt = Receipt::open(None).unwrap();
         let vanished = |number: usize| ReceiptLine {
-            reason: Some(VANISHED.to_owned()),
+            reason: Some(message::VANISHED.to_owned()),
             ..line(&number.to_string(), FileKind::File, FileStatus::Failed)
         };
         for number in 0..150 {
@@ -261,8 +261,11 @@ mod tests {
         let failed = line("f", FileKind::File, FileStatus::Failed);
         receipt.settle(&failed).unwrap();
         let report = receipt.report();
-        assert_eq!((report.failures.len(), report.failed.files), (100, 151));
-        assert_eq!(report.failures[98..], [vanished(98), failed]);
+        assert_eq!(
+            (report.failures.len(), report.failed.files, report.vanished),
+            (100, 151, 150)
+        );
+        assert_eq!(report.failures[..2], [failed, vanished(0)]);
     }
 
     #[test]

@@ -200,6 +200,9 @@ pub struct CopyReport {
     pub updated: FileTally,
     /// What failed.
     pub failed: FileTally,
+    /// Of the names that failed, those that had only disappeared from the sources. Absent in records of older versions.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub vanished: u64,
     /// What was skipped.
     pub skipped: FileTally,
     /// What was deleted, or would be.
@@ -231,7 +234,7 @@ pub struct CopyReport {
     pub hash: String,
     /// Chunk in use, in bytes.
     pub chunk_bytes: u64,
-    /// The first hundred names that failed; those that only disappeared from the sources where there is room beside others.
+    /// A hundred of the names that failed, those that had only disappeared from the sources after all others.
     pub failures: Vec<ReceiptLine>,
     /// Sessions so far of the command that copied, this one included.
     #[serde(default, skip_serializing_if = "is_zero")]

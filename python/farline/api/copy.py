@@ -44,7 +44,7 @@ def _stream_tuner(start: TunerStart) -> Tuner:
 
 
 class PartialCopy(FarlineError):
-    """Some names failed; the rest is there. `copy.report["failures"]` has the first hundred."""
+    """Some names failed; the rest is there. `copy.report["failures"]` has a hundred."""
 
     kind = "partial"
     fault = "caller"

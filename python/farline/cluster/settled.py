@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from farline.copying.exit_code import has_vanished
+
 _MOST = 100
 """So many stand in a record; the receipt has all."""
 _BETTER = ("copied", "would-copy", "updated", "would-update", "present")
@@ -61,8 +63,9 @@ class Settled:
         return {path for _, path in self._texts}
 
     def failed(self) -> int:
-        """How many lines are of what failed."""
-        return sum(json.loads(text)["status"] == "failed" for text in self._texts.values())
+        """How many lines are of what failed; what only disappeared forbids nothing."""
+        lines = map(json.loads, self._texts.values())
+        return sum(one["status"] == "failed" and not has_vanished(one) for one in lines)
 
     def fail(self, node: str, path: str, size: int, reason: str, kind: str = "file") -> None:
         """A name that nothing was said of, or that was not brought to its end."""
@@ -115,7 +118,8 @@ class Settled:
             **of[-1],
             **counts.tallies,
             "made": counts.made,
-            "failures": counts.failures,
+            "vanished": counts.vanished,
+            "failures": counts.named(),
             "problems": problems[:_MOST],
             "skips": [line for one in of for line in one.get("skips", ())][:_MOST],
             "not_kept": _not_kept(of),
@@ -130,6 +134,8 @@ class Settled:
                 del report[name]
         if not report["updated"]["files"]:
             del report["updated"]
+        if not report["vanished"]:
+            del report["vanished"]
         return report
 
 
@@ -140,7 +146,9 @@ class _Counts:
         names = ("found", "copied", "present", "updated", "failed", "skipped", "deleted")
         self.tallies = {name: {"files": 0, "bytes": 0} for name in names}
         self.made = 0
-        self.failures: list[dict[str, Any]] = []
+        self.vanished = 0
+        self._failures: list[dict[str, Any]] = []
+        self._gone: list[dict[str, Any]] = []
 
     def add(self, line: dict[str, Any], problems: list[str]) -> None:
         """One line; what went wrong besides names is no name that failed, but counts."""
@@ -153,7 +161,13 @@ class _Counts:
             # A folder that is there is neither made nor a file.
             self._count(_TALLY[status], line)
         if status == "failed" and line.get("reason") not in problems:
-            self.failures += [line] if len(self.failures) < _MOST else []
+            self.vanished += has_vanished(line)
+            named = self._gone if has_vanished(line) else self._failures
+            named += [line] if len(named) < _MOST else []
+
+    def named(self) -> list[dict[str, Any]]:
+        """A hundred of what failed; what only disappeared after all others."""
+        return [*self._failures, *self._gone][:_MOST]
 
     def _count(self, name: str, line: Mapping[str, Any]) -> None:
         self.tallies[name]["files"] += 1

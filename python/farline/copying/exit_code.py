@@ -8,11 +8,8 @@ from typing import Any
 from farline.errors import InterruptedRun, from_failure
 from farline.spec._failures import PARTIAL_EXIT_CODE, VANISHED_EXIT_CODE
 
-VANISHED = ("disappeared", "vanished")
+_VANISHED = ("disappeared", "vanished")
 """First word of the reason of a file that had gone: today's, and that of an older end."""
-
-MOST_NAMED = 100
-"""Names that failed of which a report tells the reason."""
 
 
 def exit_code(record: Mapping[str, Any]) -> int:
@@ -22,11 +19,17 @@ def exit_code(record: Mapping[str, Any]) -> int:
         return from_failure(error).exit_code if error else InterruptedRun.exit_code
     if not report or not (failed := report["failed"]["files"]):
         return 0
-    known = report["failures"]
-    # What failed for another reason stands among them, however many disappeared.
-    all_gone = len(known) == min(failed, MOST_NAMED) and all(
-        (line.get("reason") or "").startswith(VANISHED) for line in known
-    )
-    # These count as failed too, but stand beside the names.
-    all_gone = all_gone and not report.get("problems")
-    return VANISHED_EXIT_CODE if all_gone else PARTIAL_EXIT_CODE
+    # What went wrong besides names counts among what failed, and not among what had gone.
+    return VANISHED_EXIT_CODE if _vanished(report) == failed else PARTIAL_EXIT_CODE
+
+
+def has_vanished(line: Mapping[str, Any]) -> bool:
+    """Whether a line of a receipt is of a file that had gone."""
+    return line["status"] == "failed" and (line.get("reason") or "").startswith(_VANISHED)
+
+
+def _vanished(report: Mapping[str, Any]) -> int:
+    """How many names had gone; of a report without that number, of those that it names."""
+    if (count := report.get("vanished")) is not None:
+        return int(count)
+    return 0 if report.get("problems") else sum(map(has_vanished, report["failures"]))

@@ -1087,6 +1087,9 @@ class CopyReport(TypedDict):
     updated: NotRequired[FileTally]
     # What failed.
     failed: FileTally
+    # Of the names that failed, those that had only disappeared from the sources. Absent in records
+    # of older versions.
+    vanished: NotRequired[int]
     # What was skipped.
     skipped: FileTally
     # What was deleted, or would be.
@@ -1115,8 +1118,8 @@ class CopyReport(TypedDict):
     hash: NotRequired[str]
     # Chunk in use, in bytes.
     chunk_bytes: int
-    # The first hundred names that failed; those that only disappeared from the sources where there
-    # is room beside others.
+    # A hundred of the names that failed, those that had only disappeared from the sources after all
+    # others.
     failures: list[ReceiptLine]
     # Sessions so far of the command that copied, this one included.
     attempts: NotRequired[int]

@@ -104,3 +104,17 @@ def test_problems_are_counted_among_what_failed_and_told_once(tmp_path: Path) ->
     assert report["failures"] == []
     assert report["problems"] == ["n2: what it has was not copied: no answer"]
     assert report["not_kept"] == [{"attribute": "mode", "how": "no", "names": 4}]
+
+
+def test_what_only_disappeared_is_named_last_and_does_not_count_as_what_forbids_deletions(
+    tmp_path: Path,
+) -> None:
+    settled = Settled(marks_nodes=False)
+    gone = "disappeared while it was copied"
+    lines = [line(f"g{at}", "failed", reason=gone) for at in range(120)]
+    lines.append(line("f", "failed", reason="permission denied"))
+    settled.take("n", receipt(tmp_path, "1", *lines))
+    report = settled.report([REPORT])
+    assert (report["failed"]["files"], report["vanished"]) == (121, 120)
+    assert [line["path"] for line in report["failures"][:2]] == ["f", "g0"]
+    assert len(report["failures"]) == 100 and settled.failed() == 1

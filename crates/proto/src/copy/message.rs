@@ -142,6 +142,11 @@ pub struct Top {
 /// Reason of a name that was found and is gone: the source has it no more, as if it had never been there.
 pub const VANISHED: &str = "disappeared while it was copied";
 
+/// Whether `reason` says that a name is gone, as [`VANISHED`] or in the word of the first version.
+pub fn has_vanished(reason: &str) -> bool {
+    reason == VANISHED || reason.starts_with("vanished ")
+}
+
 /// What the sending end says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Catalogue {

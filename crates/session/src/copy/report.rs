@@ -46,6 +46,7 @@ pub fn for_the_wire(mut report: CopyReport) -> CopyReport {
     // Both ends know them, and an older one has no such fields.
     report.hash.clear();
     report.encrypted_by = None;
+    report.vanished = 0;
     report.failures.clear();
     report.skips.clear();
     report.problems.clear();

@@ -2,7 +2,7 @@
 
 use farline_spec::{Failure, FailureKind};
 
-use super::super::message::{Catalogue, Feedback, Proved, VANISHED, Wants, is_part};
+use super::super::message::{Catalogue, Feedback, Proved, Wants, has_vanished, is_part};
 use super::entry::Entry;
 use super::table::{Event, Stage};
 use super::{CopyReceiver, End, Hash, Heard, Key, MOST_OPEN_BYTES, broken};
@@ -263,7 +263,7 @@ impl<T: Clone> CopyReceiver<T> {
 
     /// The sending end gave a file up, for now (`again`) or for good.
     fn lose(&mut self, file: u64, reason: String, again: bool) -> Result<Heard<T>, Failure> {
-        self.has_lost |= !again && reason != VANISHED;
+        self.has_lost |= !again && !has_vanished(&reason);
         self.known_in_catalogue(file)?;
         let Some(kept) = self.kept(file) else {
             return Ok(Heard::Nothing);
