@@ -37,7 +37,10 @@ class RetryPolicy:
     retry_for_s: float
     retries: int | None = None
     began: bool = False
-    """Whether any session has come about."""
+    """Whether any session has come about, and moved something."""
+    ran: bool = False
+    """Whether any session has run: one that is cut then was on its way, but an end that breaks the
+    protocol each time will do so again."""
     _tried: int = field(default=0, init=False)
     _wait_s: float = field(default=FIRST_WAIT_S, init=False)
     _moved_s: float | None = field(default=None, init=False)
@@ -64,7 +67,9 @@ class RetryPolicy:
     def _may_pass(self, error: FarlineError) -> bool:
         if error.permanent:
             return False
-        return error.may_retry and (self.began or error.kind == "busy" or bool(self.retries))
+        is_cut = self.ran and error.kind in ("timeout", "unreachable")
+        may_pass = self.began or is_cut or error.kind == "busy" or bool(self.retries)
+        return error.may_retry and may_pass
 
 
 @dataclass(eq=False, repr=False)
@@ -133,8 +138,8 @@ class RepeatedSessions:
 
     def _note(self, event: Progress) -> None:
         one = event.report
-        # A session that runs, whether or not anything has moved: RBUDP tells of a blast at its end.
-        self.policy.began = True
+        # Whether or not anything has moved: RBUDP tells of a blast at its end.
+        self.policy.ran = True
         self._line.note(one, self.clock())
         now = (one["settled_files"], one["settled_bytes"], one["moved_bytes"])
         best = tuple(map(max, now, self._best))

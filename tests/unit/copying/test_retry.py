@@ -141,6 +141,24 @@ def test_a_session_that_was_cut_before_anything_had_moved_is_tried_again() -> No
     assert line.found == 2
 
 
+@dataclass
+class Strange(FullDisk):
+    """Another end that breaks the protocol as soon as it begins."""
+
+    def attempt(self, document: Any, receipt: Any, should_stop: Any) -> Steps[Attempt]:
+        """One session."""
+        self.found += 1
+        yield progress(settled_files=0, settled_bytes=0, moved_bytes=0)
+        return Attempt(None, ProtocolError("no such message"))
+
+
+def test_an_end_that_breaks_the_protocol_before_anything_has_moved_is_not_tried_again() -> None:
+    line = Strange()
+    repeated = RepeatedSessions(line, RetryPolicy(60.0), never_stop, sleep=lambda _s: None)
+    assert isinstance(finished(repeated.run({}, None), []).error, ProtocolError)
+    assert line.found == 1
+
+
 def test_another_end_that_did_what_nobody_asked_for_is_not_tried_again() -> None:
     lied = from_failure({"kind": "protocol", "message": "sent .bashrc", "permanent": True})
     retry = RetryPolicy(600.0, retries=5)
