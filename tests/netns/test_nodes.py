@@ -209,15 +209,17 @@ def test_what_slurm_refuses_is_told_in_one_line(cluster: SlurmCluster) -> None:
     with pytest.raises(UsageError, match="nvalid partition"):
         finished(allocate(slurm, SlurmRequest("nothing", 1), never_stop))
     got = finished(allocate(slurm, SlurmRequest("xfer", 2), never_stop))
-    for wait_s in (1, 3):  # salloc tells of them in different words
-        with pytest.raises(BusyError) as busy:
-            finished(allocate(slurm, SlurmRequest("xfer", 1, immediate_s=wait_s), never_stop))
-        assert busy.value.exit_code == 5
-    cluster.asked("scontrol", "update", "nodename=sink-2", "state=drain", "reason=a disk")
-    with pytest.raises(BusyError, match="not available"):
-        finished(allocate(slurm, SlurmRequest("xfer", 2, immediate_s=1), never_stop))
-    cluster.asked("scontrol", "update", "nodename=sink-2", "state=resume")
-    got.release()
+    try:
+        for wait_s in (1, 3):  # salloc tells of them in different words
+            with pytest.raises(BusyError) as busy:
+                finished(allocate(slurm, SlurmRequest("xfer", 1, immediate_s=wait_s), never_stop))
+            assert (busy.value.exit_code, busy.value.permanent) == (5, True)
+        cluster.asked("scontrol", "update", "nodename=sink-2", "state=drain", "reason=a disk")
+        with pytest.raises(BusyError, match="not available"):
+            finished(allocate(slurm, SlurmRequest("xfer", 2, immediate_s=1), never_stop))
+    finally:
+        cluster.asked("scontrol", "update", "nodename=sink-2", "state=resume")
+        got.release()
     cluster.wait_until_free(2)
 
 

@@ -13,6 +13,7 @@ from farline.cluster.look import capacity_text
 from farline.cluster.plan import Listed
 from farline.copying.session import Attempt
 from farline.errors import InterruptedRun
+from farline.findings.rules.copies import nothing_moved_line
 from farline.profiles.copy_streams import data_streams, payload_rate_bps
 from farline.spec.units import counted, rate_human, size_human
 from farline.tools.events import Progress
@@ -122,7 +123,7 @@ class Joined:
                 "bytes": sum(lane.done_bytes for lane in self.lanes),
             },
             "deleted": none, "made": 0, "hole_bytes": 0, "repeated_chunks": 0,
-            "failures": look.get("failures", []),
+            "failures": look.get("failures", []), "vanished": look.get("vanished", 0),
         }  # fmt: skip
         for name in ("updated", "problems", "skips"):
             report.pop(name, None)
@@ -240,9 +241,9 @@ class Joined:
         nodes = [capacity_text(name, has) for name, has in self.capacities.items()]
         evidence = [together, *map(_lane_text, at_work), *nodes, *self.places]
         if not known:
-            line = (
-                _nothing_moved(record["copy"]) or "parts were too short to tell what limited them"
-            )
+            line = "parts were too short to tell what limited them"
+            if record["status"] == "complete" and not record["copy"]["copied"]["bytes"]:
+                line = nothing_moved_line(record["copy"])
             return {"limit": "unknown", "line": line, "evidence": evidence, "remedies": []}
         limit, line = max(known, key=known.__getitem__)
         return {"limit": limit, "line": f"{line} (most of the parts)", "evidence": evidence,
@@ -273,16 +274,6 @@ def _added(before: dict[str, Any] | None, stream: dict[str, Any]) -> dict[str, A
     sums = {key: before[key] + stream[key] for key in _SUMS if key in before and key in stream}
     times = {"elapsed_us": before["elapsed_us"] + stream["elapsed_us"]}
     return {**before, **sums, **times}
-
-
-def _nothing_moved(report: Mapping[str, Any]) -> str:
-    """What is said of a copy that moved nothing, as of one by a single host."""
-    if report["copied"]["bytes"]:
-        return ""
-    there, found = report["present"]["files"], report["found"]["files"]
-    if found and there == found:
-        return f"nothing to copy: {counted(there, 'file')} already present"
-    return "no data was copied, so there is nothing to judge"
 
 
 def _lane_text(lane: Lane) -> str:

@@ -80,6 +80,12 @@ class SlurmRequest:
     options: tuple[str, ...] = ()
     """Further options of salloc."""
 
+    @property
+    def is_immediate(self) -> bool:
+        """Whether nodes that are not free at once, or soon, are not waited for."""
+        asked = any(one.startswith(("--immediate", "-I")) for one in self.options)
+        return asked or self.immediate_s is not None
+
     def words(self) -> list[str]:
         """The command that asks for it."""
         given = {
@@ -206,7 +212,7 @@ def allocate(
 
     Raises:
         UsageError: for a partition, account and the like that Slurm does not accept.
-        BusyError: when the nodes are not free in the time that was stated.
+        BusyError: when the nodes are not free in the time that was stated; it is not asked again.
         SystemFailure: without Slurm's commands.
         InterruptedRun: when somebody would not wait.
     """
@@ -216,7 +222,7 @@ def allocate(
         return SlurmAllocation(slurm, own, _own_nodes(slurm, request))
     holder = slurm.child(request.words())
     try:
-        job, listed = yield from _granted(slurm, holder, should_stop)
+        job, listed = yield from _granted(slurm, holder, request.is_immediate, should_stop)
         return SlurmAllocation(slurm, job, slurm.names(listed), holder)
     except BaseException:
         if (pending := _job_in(holder.said.lines())) is not None:
@@ -225,12 +231,14 @@ def allocate(
         raise
 
 
-def _granted(slurm: Slurm, holder: Child, should_stop: StopQuestion) -> Steps[tuple[str, str]]:
+def _granted(
+    slurm: Slurm, holder: Child, is_immediate: bool, should_stop: StopQuestion
+) -> Steps[tuple[str, str]]:
     """The job's number and its nodes, as Slurm writes them, once it has them."""
     asked_s, told, printed = time.monotonic(), None, b""
     while True:
         if (more := holder.read(_POLL_S)) == b"":
-            raise _not_held(holder)
+            raise _not_held(holder, is_immediate)
         printed += more or b""
         if found := _HELD.search(printed):
             return found[1].decode(), found[2].decode()
@@ -246,7 +254,7 @@ def _granted(slurm: Slurm, holder: Child, should_stop: StopQuestion) -> Steps[tu
             yield Notice(NoticeKind.WAITING, f"Slurm job {job} waits for {reason}")
 
 
-def _not_held(holder: Child) -> FarlineError:
+def _not_held(holder: Child, is_immediate: bool) -> FarlineError:
     """Why what was to hold the nodes has ended."""
     code, lines = holder.wait(_GRACE_S), holder.said.lines()
     if code == 0 and _job_in(lines) is not None:
@@ -254,7 +262,7 @@ def _not_held(holder: Child) -> FarlineError:
             "Slurm: the allocation ended at once: what leads to salloc (via) passes no standard "
             "input on"
         )
-    return _refused(lines)
+    return _refused(lines, is_immediate)
 
 
 def _job_in(lines: Sequence[str]) -> str | None:
@@ -262,14 +270,16 @@ def _job_in(lines: Sequence[str]) -> str | None:
     return found[-1] if found else None
 
 
-def _refused(lines: Sequence[str]) -> FarlineError:
+def _refused(lines: Sequence[str], is_immediate: bool) -> FarlineError:
     """Why there are no nodes, in Slurm's own words."""
     wrong = [match[1] for line in lines if (match := _WRONG.match(line))]
     last = (wrong or list(lines) or ["no reason given"])[-1]
-    is_late = _job_in(lines) is not None and any(_NOT_IN_TIME in line for line in lines)
+    is_late = is_immediate and any(_NOT_IN_TIME in line for line in lines)
     if is_late or any(_BUSY.search(line) for line in lines):
-        last = "the nodes were not free in time" if is_late else last
-        return BusyError(f"Slurm: {last}; wait longer (immediate_s), or ask for fewer nodes")
+        why = "the nodes were not free in time" if is_late else last
+        busy = BusyError(f"Slurm: {why}; wait longer (immediate_s), or ask for fewer nodes")
+        busy.permanent = is_immediate
+        return busy
     if any("revoked" in line.lower() for line in lines):
         return SystemFailure(f"Slurm: the allocation was cancelled: {last}")
     if any("establish a configuration source" in line for line in lines):

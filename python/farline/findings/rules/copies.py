@@ -7,6 +7,9 @@ windows and paths, is judged by the rules for runs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from farline.findings.copy_figures import CopyFigures, EndFigures
 from farline.findings.finding import (
     JUMBO_REMEDY,
@@ -22,6 +25,7 @@ from farline.spec.units import rate_human, time_human
 
 LIMITS_OF_COPIES = LIMITS["copy"]
 
+NO_DATA = "no data was copied, so there is nothing to judge"
 _WORKERS_GOOD, _WORKERS_MOST = 4, 16
 _DOES = {"sender": ("reading", "reader", "read"), "receiver": ("writing", "writer", "write")}
 
@@ -39,12 +43,16 @@ def nothing_moved(figures: CopyFigures) -> Finding | None:
         return Finding("unknown", "dry run: no data was copied, so there is nothing to judge")
     if figures.moved_bytes and figures.copied_files:
         return None
-    present, found = (figures.report[name]["files"] for name in ("present", "found"))
+    line = nothing_moved_line(figures.report)
+    return Finding("unknown", line) if line != NO_DATA or not figures.moved_bytes else None
+
+
+def nothing_moved_line(report: Mapping[str, Any]) -> str:
+    """Why there is nothing to judge of a copy that moved no file."""
+    present, found = (report[name]["files"] for name in ("present", "found"))
     if found and present == found:
-        return Finding("unknown", f"nothing to copy: {_files(present)} already present")
-    if figures.moved_bytes:
-        return None
-    return Finding("unknown", "no data was copied, so there is nothing to judge")
+        return f"nothing to copy: {_files(present)} already present"
+    return NO_DATA
 
 
 def too_short(figures: CopyFigures) -> Finding | None:
