@@ -92,7 +92,8 @@ def is_there(program: str, name: str) -> bool:
     """
     done = scontrol(program, "--oneliner", "show", "reservation", name)
     said = done.stdout + done.stderr
-    if done.returncode and "not found" not in said and "No reservations" not in said:
+    has_none = f"Reservation {name} not found" in said or "No reservations in the system" in said
+    if done.returncode and not has_none:
         raise NoAnswerError(said.strip() or f"exit code {done.returncode}")
     return f"ReservationName={name} " in done.stdout
 

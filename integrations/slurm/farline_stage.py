@@ -29,12 +29,13 @@ from pathlib import Path
 
 STATE = Path(os.environ.get("FARLINE_STAGE_STATE", "/var/spool/slurm/farline"))
 _DIRECTIVE = re.compile(r"#BB_LUA\s+(\S+)\s*(.*)")
-_VARIABLE = re.compile(r"\\.|'[^']*'|(\$[{(]?[A-Za-z_]\w*[})]?)")
-"""As a shell would replace it; what is quoted for it is passed over."""
+_REPLACED = re.compile(r"(?<!\\)(?:\$(?:\{[^}]*\}?|\([^)]*\)?|\w+)|`[^`]*`?)")
+"""What a shell would replace, where it is not within ''."""
+_SPANS = re.compile(r"""\\.|'[^']*'|"(?P<quoted>(?:\\.|[^"\\])*)"|(?P<plain>[^\\'"]+)""")
 _PHASES = ("stage_in", "stage_out")
 _RETRY_FOR = "365d"
-"""A copy whose path is down, or that waits for another of the same files (of an array's tasks), is
-ended by Slurm's own StageInTimeout and StageOutTimeout."""
+"""A copy that is cut, or that waits for another of the same files (an array's tasks), is ended by
+Slurm's own StageInTimeout and StageOutTimeout."""
 _LOOK_S = 0.5
 """How often it is looked whether the job still wants its copy."""
 _GRACE_S = 5.0
@@ -80,18 +81,26 @@ def directives(script: Path) -> list[Directive]:
             raise StageError(f"line {number}: {phase}: {error}") from None
         if phase not in _PHASES:
             raise StageError(f"line {number}: {phase}: unknown; use stage_in or stage_out")
+        if (replaced := replaced_by_shells(rest)) is not None:
+            raise StageError(
+                f"line {number}: {phase}: {replaced} is not replaced here; write its value (a "
+                "dollar sign in a name: within '')"
+            )
         if sum(not word.startswith("-") for word in words) < 2 or words[-1].startswith("-"):
             raise StageError(f"line {number}: {phase}: write options, a source and a destination")
         for word in paths_of(words):
             if ":" not in (first := word.partition("/")[0]) and first:
                 raise StageError(f"line {number}: {phase}: {word}: write the path in full")
-        if variable := next(filter(None, _VARIABLE.findall(rest)), None):
-            raise StageError(
-                f"line {number}: {phase}: {variable} is not replaced here; write its value (a "
-                "dollar sign in a name: within '')"
-            )
         found.append(Directive(phase, words))
     return found
+
+
+def replaced_by_shells(text: str) -> str | None:
+    """The first variable or command that a shell would replace; what is quoted for it is none."""
+    for span in _SPANS.finditer(text):
+        if found := _REPLACED.search(span["quoted"] or span["plain"] or ""):
+            return found[0]
+    return None
 
 
 def paths_of(words: tuple[str, ...]) -> tuple[str, ...]:

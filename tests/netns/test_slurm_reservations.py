@@ -85,7 +85,9 @@ def test_nothing_is_said_to_be_given_back_while_slurm_does_not_answer(
     conf = cluster.folder / "slurm.conf"
     text = conf.read_text()
     conf.write_text(text.replace("SlurmctldPort=6817", "SlurmctldPort=6997"))
-    code, _, said = ask(cluster, "release", 80)
-    conf.write_text(text)
+    try:
+        code, _, said = ask(cluster, "release", 80)
+    finally:
+        conf.write_text(text)
     assert code == 1 and "Unable to contact" in said, said
     assert ask(cluster, "release", 80) == (0, "", "")
