@@ -33,7 +33,7 @@ from farline.formats import (
 )
 from farline.formats.format import Format
 from farline.formats.gaps import gap
-from farline.formats.reading import Reading
+from farline.formats.reading import SAMPLE_CHARACTERS, Reading
 from farline.formats.tally import Tally
 
 # FDT logs hold lines like GridFTP's and come first; a table is what looks like nothing else.
@@ -68,9 +68,6 @@ _FORMATS = (
 def formats() -> Mapping[str, Format]:
     """Name to format."""
     return MappingProxyType({one.name: one for one in _FORMATS})
-
-
-SAMPLE_CHARACTERS = 64 * 1024
 
 
 def detect(path: str | Path) -> str:

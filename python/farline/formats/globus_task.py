@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 from farline.formats.documents import Document, documents
 from farline.formats.format import Format
 from farline.formats.quantity import other_line
-from farline.formats.reading import Reading
+from farline.formats.reading import SAMPLE_CHARACTERS, Reading
 from farline.formats.rows import NotATransfer, Record, Row, Unreadable, tables, time_us, whole, word
 from farline.formats.table import DELIMITERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_SHOWN = re.compile(r"([A-Z][A-Za-z ]{1,40}): +(.*)")
+_SHOWN = re.compile(r"([A-Z][A-Za-z ]{1,40}):(?: +(.*))?")
 _NAMES = {
     "Type": "type",
     "Files": "files",
@@ -161,7 +161,7 @@ def _from_shown(reading: Reading) -> Iterator[Record]:
             task = {}
         if match[1] == "Label" or first is None:
             first = number, line
-        if (name := _NAMES.get(match[1])) and match[2] != "None":
+        if (name := _NAMES.get(match[1])) and match[2] not in (None, "None"):
             task[name] = match[2]
     if first is not None:
         yield from _record(reading, *first, _with_counts(task))
@@ -169,7 +169,7 @@ def _from_shown(reading: Reading) -> Iterator[Record]:
 
 def read(reading: Reading) -> Iterator[pa.Table]:
     """Tables of an export: JSON, a table, or what `task show` prints."""
-    start = reading.start(1000)
+    start = reading.start(SAMPLE_CHARACTERS)
     if start.lstrip()[:1] in ("{", "["):
         records = _from_json(reading)
     else:
@@ -177,7 +177,7 @@ def read(reading: Reading) -> Iterator[pa.Table]:
     return tables(reading, "globus", records)
 
 
-_DETECT_SHOWN = re.compile(r"^Label: +.*\nTask ID: +[0-9a-f]{8}-", re.MULTILINE)
+_DETECT_SHOWN = re.compile(r"^Label:.*\nTask ID: +[0-9a-f]{8}-", re.MULTILINE)
 
 
 def _detect(start: str) -> bool:

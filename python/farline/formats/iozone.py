@@ -51,6 +51,7 @@ TESTS = (
 )
 _HEADER = re.compile(r"\s+kB\s+reclen\s[\sa-z]*", re.IGNORECASE)
 _TABLE = re.compile(r"\s+\d[\d\s]*", re.ASCII)
+_MOST_DIGITS = 15
 _CHILDREN = re.compile(
     r"\s*Children see throughput for\s+(\d{1,6}) (.{1,40}?)\s*=\s*(\d{1,15}\.\d+) [kK]B/sec\s*",
     re.ASCII,
@@ -118,8 +119,8 @@ class _Output:
             return False
         return True
 
-    def rows(self, line: str) -> list[Row]:
-        """A row for each test of a line of the table; none where it has its sizes alone.
+    def rows(self, line: str) -> tuple[Row, list[Row]]:
+        """The sizes in a line of the table, and a row for each test: none where it has sizes alone.
 
         Raises:
             Unreadable: when it does not say which test a number is of, or in what unit.
@@ -131,17 +132,20 @@ class _Output:
             raise Unreadable(f"not a table row: {said}")
         if self.columns is None:
             raise Unreadable("not a table row: no header with known tests above it")
-        numbers = [(int(match[0]), match.end()) for match in re.finditer(r"\d{1,15}", line)]
-        if len(numbers) < 2:
+        found = list(re.finditer(r"\d+", line, re.ASCII))
+        if len(found) < 2:
             raise Unreadable("not a table row: a size is missing")
+        if any(len(match[0]) > _MOST_DIGITS for match in found):
+            raise Unreadable("not a table row: numbers without a blank between them")
+        numbers = [(int(match[0]), match.end()) for match in found]
         size_kb, record_kb = numbers[0][0], numbers[1][0]
-        return [
+        sized: Row = {"modality": "F", "block_bytes": record_kb * 1024}
+        return sized, [
             {
-                "modality": "F",
+                **sized,
                 "duration_s": size_kb / rate_kb if rate_kb else None,
                 "bytes": size_kb * 1024,
                 "rate_bps": rate_kb * 1024 * 8.0,
-                "block_bytes": record_kb * 1024,
                 "code": test,
             }
             for (rate_kb, _), test in zip(
@@ -222,12 +226,10 @@ class _Printed:
 
     def _table(self, number: int, line: str) -> Iterator[Record]:
         try:
-            rows = self._output.rows(line)
+            sized, rows = self._output.rows(line)
         except Unreadable as reason:
             self._reading.malformed(number, line, str(reason))
             return
-        sizes = [int(size) for size in line.split()[:2]]
-        sized: Row = {"modality": "F", "block_bytes": sizes[1] * 1024}
         self._test, self._is_bare = Record(number, line, sized), not rows
         for row in rows:
             # With `-+n` a test that was left out has rate 0.

@@ -74,8 +74,9 @@ class _Status:
     @property
     def carried(self) -> float:
         """What was moved by rclone."""
-        is_renamed = self.renames > 0 and not self.files
-        return 0.0 if is_renamed else max(0.0, self.moved - self.by_storage)
+        says_nothing = not self.by_storage and not self.files_by_storage
+        is_renamed = self.renames > 0 and not self.files and self.is_whole is not False
+        return 0.0 if is_renamed and says_nothing else max(0.0, self.moved - self.by_storage)
 
     def row(self) -> Row:
         """The row of a run that ended so."""

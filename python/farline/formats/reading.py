@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from farline.formats.mapped import Mapped
 
 CHUNK_BYTES = 8 << 20
+SAMPLE_CHARACTERS = 64 * 1024
+"""By so much of its start it is known what a log is."""
 LONGEST_LINE_BYTES = 1 << 20
 """A line beyond this is malformed; memory does not grow with what is no text."""
 

@@ -45,12 +45,12 @@ _NO_DATA = re.compile(
     r".*/$|.* (?:->|=>) |(?:\*?deleting|created directory|skipping \S+) "
     r"|\.[fdLDS](?:[.+?\w]{9}| {9}) |.* is uptodate\s*$|delta-transmission \w+ "
 )
-# Bytes that the other end had, and those that it had not.
 # What `--list-only`, or no destination, prints of a file.
 _LISTED = re.compile(
     r"[-dlbcps][-rwxsStTlL]{9}\+? +[\d.,'\u00a0\u202f\u2019]+[KMGTP]?"
     r" \d{4}/\d\d/\d\d \d\d:\d\d:\d\d "
 )
+# Bytes that the other end had, and those that it had not.
 _MATCHES = re.compile(r"total: matches=(\S+)\s+hash_hits=\S+\s+false_alarms=\S+ data=(\S+)\s*")
 _PROGRESS = re.compile(r"\s+\S+\s+\d{1,3}%\s+\S+[kMGT]?B/s\s+\d+:\d\d:\d\d")
 

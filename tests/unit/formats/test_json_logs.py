@@ -349,6 +349,11 @@ def test_what_globus_task_show_prints_is_a_task(tmp_path: Path) -> None:
     assert (row["bytes"], row["duration_s"], row["rate_bps"]) == (10_000_000_000, 10.0, 8e9)
     assert (row["from_host"], row["to_host"], row["files"]) == ("Site A", "Site B", 2)
     assert (tally.malformed, tally.skipped) == (0, {"task that has not ended": 1})
+    # Behind a page of a shell, and where the label of a task is empty.
+    text = text_of("globus-task-show.txt").replace("Label:                        None", "Label:")
+    rows, tally = given(tmp_path, "make: all is done\n" * 200 + text, "globus")
+    assert only(rows)["bytes"] == 10_000_000_000
+    assert tally.skipped["task that has not ended"] == 1
     # The first versions did not say how much it was.
     lines = text_of("globus-task-show.txt").splitlines(keepends=True)
     old = "".join(line for line in lines[:24] if not line.startswith("Bytes"))

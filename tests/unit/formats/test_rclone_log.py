@@ -155,6 +155,14 @@ def test_what_was_only_renamed_is_no_transfer(tmp_path: Path, more: str) -> None
     assert rows == [] and tally.skipped["no data to move"] == 1
 
 
+def test_a_run_that_renamed_and_was_cut_in_its_first_transfer_is_a_failed_one(
+    tmp_path: Path,
+) -> None:
+    text = MOVED.format("5.003", "").replace("30.003 MiB, 100%", "30.003 MiB, 17%")
+    [row] = given(tmp_path, text, "rclone")[0]
+    assert (row["bytes"], row["complete"]) == (round(5.003 * (1 << 20)), False)
+
+
 def test_what_a_storage_moved_by_itself_was_not_carried(tmp_path: Path) -> None:
     more = "Transferred:            5 / 5, 100%\nServer Side Moves:      3 @ 10.001 MiB\n"
     [row] = given(tmp_path, MOVED.format("30.003", more), "rclone")[0]

@@ -166,6 +166,13 @@ def test_what_iozone_could_not_write_is_a_failed_transfer(tmp_path: Path) -> Non
     assert (rows[-1]["complete"], rows[-1]["code"]) == (False, "no result")
 
 
+def test_a_line_of_iozone_whose_numbers_ran_together_is_malformed(tmp_path: Path) -> None:
+    text = text_of("iozone-3.508-no-space.txt")
+    joined = " 1234567890123456"
+    _, tally = given(tmp_path, text.replace("            4096    1024", joined, 1), "iozone")
+    assert (tally.malformed, tally.first_malformed[0].text) == (1, joined.strip())
+
+
 def test_iozone_in_another_unit_is_no_rate(tmp_path: Path) -> None:
     text = text_of("iozone.txt").replace("kBytes/sec", "ops/sec")
     rows, tally = given(tmp_path, text, "iozone")
