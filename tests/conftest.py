@@ -108,15 +108,16 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 def _wait_for_own_cpus(config: pytest.Config) -> None:
     """Returns when a busy machine has its CPUs to itself, or when all patience is used up."""
-    while config.stash[WAITED] < PATIENCE_S:
+    cpus = len(os.sched_getaffinity(0))
+    while config.stash[WAITED] < PATIENCE_S and time.monotonic() < config.stash[END]:
         began, stolen = time.monotonic(), stolen_s()
         # A hypervisor takes nothing from CPUs that are idle.
         command = [sys.executable, "-c", BUSY, str(began + WATCHED_S)]
-        for one in [subprocess.Popen(command) for _ in range(os.cpu_count() or 1)]:
+        for one in [subprocess.Popen(command) for _ in range(cpus)]:
             one.wait()
         wall, taken = time.monotonic() - began, stolen_s() - stolen
         config.stash[WAITED] += wall
-        if taken <= STEAL_SHARE * wall:
+        if taken <= STEAL_SHARE * wall * cpus:
             return
 
 

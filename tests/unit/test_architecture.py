@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -18,17 +18,19 @@ HEAVY = ("numpy", "scipy", "pyarrow", "pandas", "duckdb", "ibis", "matplotlib", 
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """Nodes of a file that run: imports that only name types are none."""
+    """Nodes of a file without what is there for types alone."""
     yield node
     for child in ast.iter_child_nodes(node):
         names_types = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
         yield from () if names_types else walk(child)
 
 
-def imported_modules(source: str) -> set[str]:
+def imported_modules(
+    source: str, nodes: Callable[[ast.AST], Iterator[ast.AST]] = ast.walk
+) -> set[str]:
     """Full names of everything a file imports, inside functions too."""
     found: set[str] = set()
-    for node in walk(ast.parse(source)):
+    for node in nodes(ast.parse(source)):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -69,7 +71,9 @@ def name_of(path: Path) -> str:
 def test_no_file_imports_one_that_imports_it_over_any_number_of_others() -> None:
     """Packages only hand names on, and stand for the files that have them."""
     files = {name_of(path): path for path in PACKAGE.rglob("*.py")}
-    taken = {name: imported_modules(files[name].read_text(encoding="utf-8")) for name in files}
+    taken = {
+        name: imported_modules(files[name].read_text(encoding="utf-8"), walk) for name in files
+    }
 
     def home(name: str) -> str | None:
         """The file that defines what is imported under a name."""
