@@ -35,10 +35,13 @@ class UnitType(click.ParamType[float]):
             self.fail(str(error), param, ctx)
 
 
+_MOST_LIFETIME_DAYS = 3650
+
+
 def _parse_lifetime(text: str) -> float:
     seconds = units.parse_duration(text)
-    if not 1 <= seconds <= _MOST_LIFETIME_S:
-        raise ValueError(f"{text} is out of range; allowed: 1s to 3650d")
+    if not 1 <= seconds <= _MOST_LIFETIME_DAYS * 86_400:
+        raise ValueError(f"{text} is out of range; allowed: 1s to {_MOST_LIFETIME_DAYS}d")
     return seconds
 
 
@@ -47,7 +50,6 @@ SECONDS = UnitType("time", units.parse_duration)
 SIZE = UnitType("size", units.parse_size)
 LIFETIME = UnitType("time", _parse_lifetime)
 """How long a ticket is valid."""
-_MOST_LIFETIME_S = 3650 * 86_400
 
 
 def limit_options(command: _Command) -> _Command:
