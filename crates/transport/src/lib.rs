@@ -54,8 +54,8 @@ pub use stream::{
     ByteStream, MAX_BLASTS, PayloadSink, PayloadSource, Probe, Received, Stream, StreamEnd, StreamReport,
 };
 pub use tcp::connect_with as connect_tcp;
-pub use tcp::handoff::needs_own_listener;
 pub use tcp::listener::handoff_listener;
+pub use tcp::own_listener::needs_own_listener;
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;

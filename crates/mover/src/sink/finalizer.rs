@@ -13,7 +13,7 @@ use tracing::debug;
 use super::chunk_writer::{Chunk, Proofs};
 use super::driver::{Machine, Receiver};
 use super::entry::Entry;
-use super::named::{named, reason_of, tell_named};
+use super::name_result::{named, reason_of, tell_named};
 use super::partial::Partial;
 use super::partials::Partials;
 use super::place::Folders;

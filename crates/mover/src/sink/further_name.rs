@@ -12,7 +12,7 @@ use super::attributes::xattr_changes;
 use super::decide::Verdict;
 use super::entry::Entry;
 use super::finalizer::Finalizer;
-use super::named::named;
+use super::name_result::named;
 use super::place::Folders;
 use super::plan::Mode;
 use crate::message::Wants;

@@ -12,7 +12,7 @@ use super::attributes::Attributes;
 use super::decide::Verdict;
 use super::entry::Entry;
 use super::losses::FOLLOWS;
-use super::named::named;
+use super::name_result::named;
 use super::owner::Belongs;
 use super::owner_rights::{self, OWNER};
 use super::place::word;

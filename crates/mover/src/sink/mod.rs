@@ -64,7 +64,7 @@ mod locked_folder;
 mod losses;
 mod make;
 mod name;
-mod named;
+mod name_result;
 mod outbox;
 mod owner;
 mod owner_rights;

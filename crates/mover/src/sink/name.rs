@@ -15,7 +15,7 @@ use super::able::synced;
 use super::attributes::xattr_changes;
 use super::entry::{Entry, Small};
 use super::finalizer::Finalizer;
-use super::named::{named, or_removed, reason_of, tell_named};
+use super::name_result::{named, or_removed, reason_of, tell_named};
 use super::partial::Partial;
 use super::place::Folders;
 use super::words::in_words;

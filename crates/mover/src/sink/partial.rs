@@ -9,7 +9,7 @@ use farline_sys::file;
 
 use super::able::synced;
 
-/// It is known by its number and name.
+/// A file that grows, known by its number and name.
 #[derive(Debug)]
 pub struct Partial {
     id: u64,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use farline_spec::{CopySpec, Failure, FailureKind, kernel_words};
 use farline_sys::file::{self, FileFacts, FileKind, OpenFlags};
 
-use super::named::named;
+use super::name_result::named;
 use crate::message::{EntryKind, MAX_PATH_BYTES};
 use crate::reserved::is_staging;
 use crate::root::{LEADS_OUT, is_link_loop, split};

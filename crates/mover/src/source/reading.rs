@@ -1,4 +1,4 @@
-//! How content is read, and what of it is proved.
+//! What the readers of a copy have in common.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -10,7 +10,7 @@ use super::straight::Straight;
 use crate::Gauges;
 use crate::engine::Choice;
 
-/// The same for all readers of a copy.
+/// How content is read, and what of it is proved: the same for all readers of a copy.
 #[derive(Debug)]
 pub(super) struct Reading {
     /// Where files are.

@@ -22,7 +22,7 @@
 //! block. Everything else is owned by the sampler thread, so nothing here
 //! needs a lock at all.
 //!
-//! Start with [`Run`], then `worker.rs` (the two loops) and `sampler.rs`.
+//! Start with [`Run`] and `events.rs` (what goes in and comes out), then `worker.rs` (the two loops) and `sampler.rs`.
 
 mod budget;
 mod control;
@@ -57,7 +57,6 @@ use crate::copy::{Copying, ScavengerController};
 pub use crate::machine::RunTurn;
 pub use crate::streams::End;
 use budget::Budget;
-
 use control::Control;
 pub use events::{OpenStream, OwnStages, RunEvent, RunOutcome};
 use lane::Lane;

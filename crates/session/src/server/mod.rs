@@ -13,7 +13,7 @@
 //! is told BUSY with a reason and a time; of too many connections the oldest of the address with the most
 //! is closed. Refusals of one address are summarised once they are many (`refusals.rs`).
 //!
-//! Start with [`Server`], then `reception.rs` (who comes), `connection.rs` and `session.rs` (one session); `names.rs` is one without a run.
+//! Start with [`Server`], then `reception.rs` (who comes), `serving.rs` (one connection) and `session.rs` (one session); `names.rs` is one without a run.
 
 pub mod admission;
 mod connection;

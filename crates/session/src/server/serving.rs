@@ -14,7 +14,7 @@ use crate::channel::{Interrupt, Silence};
 use crate::machine::Timing;
 use crate::message::ServerMessage;
 
-/// How often one of them looks whether the server takes any more sessions.
+/// How often a connection that is kept looks whether the server takes any more sessions.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Serves one connection. Whatever comes of it is written to the log.
@@ -51,7 +51,8 @@ fn see_through(
     }
 }
 
-/// The next session on a connection, once the client wants one; none where it does not in time, or this server waits for enough others.
+/// The next session on a connection, once the client wants one; none where it does not in time, or this server waits for
+/// enough others.
 fn next_session(connection: Connection, shared: &Shared) -> Result<Option<Session<'_>>, Failure> {
     let Some(seat) = shared.kept.sit() else {
         debug!("enough connections are kept: this one is closed");

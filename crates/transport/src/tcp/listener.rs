@@ -29,8 +29,9 @@ const PREAMBLE_TIME: Duration = Duration::from_secs(5);
 /// How often a wait for a byte of a preamble looks whether another connection has been handed on: no descriptor tells.
 const HANDED_LOOK: Duration = Duration::from_millis(10);
 
-/// Waits for streams on a port that is somebody else's, whose connections `receiver` brings, with nothing read from them yet; whoever sends there listens on
-/// `local`. For TCP alone; options that must stand before a connection exists are refused ([`super::needs_own_listener`]).
+/// Waits for streams on a port that is somebody else's: `receiver` brings their connections, with nothing read from them yet,
+/// and whoever sends there listens on `local`. For TCP alone; options that must stand before a connection exists are refused
+/// ([`crate::needs_own_listener`]).
 pub fn handoff_listener(receiver: Receiver<TcpStream>, local: SocketAddr) -> Box<dyn Listener> {
     Box::new(TcpListener::handed(receiver, local))
 }
@@ -303,7 +304,7 @@ impl Listener for TcpListener {
         deadline: Instant,
     ) -> Result<(u16, Stream), Failure> {
         if matches!(self.door, Door::Handed(_)) {
-            super::handoff::check(spec)?;
+            super::own_listener::check(spec)?;
         }
         let (number, socket) = loop {
             if let Some(proved) = self.next(expected)? {

@@ -9,15 +9,15 @@
 //! In: options as asked for. Out: streams, and in their `Granted` what the kernel made of the
 //! options. A request that cannot be honoured at all is a failure, one that the kernel changed a note.
 //!
-//! Start with [`stream`]; [`options`] sets and reads back, [`listener`] sorts openers, of a port of its own or not ([`handoff`]),
+//! Start with [`stream`]; [`options`] sets and reads back, [`listener`] sorts openers, of a port of its own or not ([`own_listener`]: for what it needs one),
 //! [`feed`] and [`drain`] are the ways bytes go and come, [`bytes`] those of files.
 
 mod bytes;
 mod drain;
 mod feed;
-pub(crate) mod handoff;
 pub(crate) mod listener;
 mod options;
+pub(crate) mod own_listener;
 mod stream;
 
 use std::io::Write;
