@@ -62,8 +62,8 @@ class NodeEnds:
     ssh: SshCommand | None
     server_words: list[str]
     placing: StreamPlacing = field(default=StreamPlacing.AUTO, kw_only=True)
-    _ends: list[list[Nodes]] = field(default_factory=list, init=False)
-    """Of both ends what was got at once, and what came later."""
+    _ends: list[list[Nodes]] = field(default_factory=lambda: [[], []], init=False)
+    """Of both ends what was got at once, and what came later; nothing where there are no nodes."""
     _capacities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, init=False)
     """What nodes have, by their names, once they were looked at."""
     _stream_places: dict[tuple[int, str], Mapping[str, Any]] = field(
@@ -72,25 +72,36 @@ class NodeEnds:
     """By end and node the CPUs for streams there, and why these."""
 
     def _get_nodes(self, most: int | None, should_stop: StopQuestion) -> Steps[None]:
-        ends = self.endpoints
-        hosts = (ends.source_host, ends.destination_host)
+        """Nodes for each end that has none."""
+        hosts = (self.endpoints.source_host, self.endpoints.destination_host)
         # What has an address first: this host finds its own by it.
         order = sorted((0, 1), key=lambda side: isinstance(hosts[side], ThisHost))
-        got: dict[int, Nodes] = {}
         for side in order:
+            if self._ends[side]:
+                continue
             peers: list[str] = []
             if isinstance(hosts[side], ThisHost):
-                other = got[1 - side]
-                peers = [other.command.host_name(host.target, host.host) for host in other.hosts]
-            nodes = yield from get_nodes(hosts[side], self.ssh, peers, most, should_stop)
-            got[side] = nodes
-            self._ends.append([nodes])
-        self._ends = [[got[0]], [got[1]]]
+                others = [(one.command, host) for one in self._ends[1 - side] for host in one.hosts]
+                peers = [command.host_name(host.target, host.host) for command, host in others]
+            self._ends[side].append(
+                (yield from get_nodes(hosts[side], self.ssh, peers, most, should_stop))
+            )
+
+    def _lost(self) -> list[tuple[int, Nodes]]:
+        """Nodes that their scheduler has taken back, with the end that they are of."""
+        both = enumerate(self._ends)
+        return [(side, nodes) for side, end in both for nodes in end if nodes.is_over()]
+
+    def _give_up(self, lost: Sequence[tuple[int, Nodes]]) -> None:
+        """Leaves nodes that were taken back; others stay where they are."""
+        for side, nodes in lost:
+            nodes.release()
+            self._ends[side].remove(nodes)
 
     def _release_nodes(self) -> None:
         for nodes in (one for end in self._ends for one in end):
             nodes.release()
-        self._ends = []
+        self._ends = [[], []]
 
     def _places(self, side: int) -> list[Place]:
         """Nodes of an end, and how farline starts on each."""

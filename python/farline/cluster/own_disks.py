@@ -127,9 +127,11 @@ class OwnDiskSessions(NodeEnds):
     ) -> Steps[Attempt]:
         """One attempt, to its end. Nodes that fail are no error: their files are."""
         try:
-            if any(nodes.is_over() for end in self._ends for nodes in end):
-                self.close()
-            if not self._ends:
+            if lost := self._lost():
+                self._end_lanes(self._duties)
+                self._duties = []
+                self._give_up(lost)
+            if not all(self._ends):
                 yield from self._get_nodes(None, should_stop)
                 self._is_looked_at = False
             with tempfile.TemporaryDirectory(prefix="farline-nodes-") as folder:

@@ -123,17 +123,21 @@ class NodeSessions(NodeEnds):
 
     def close(self) -> None:
         """Ends farline on all nodes, and gives them back."""
+        self._end_lanes()
+        self._release_nodes()
+
+    def _end_lanes(self) -> None:
         at_once([lane.sessions.close for lane in self._lanes])
         self._lanes = []
-        self._release_nodes()
 
     # Nodes
 
     def _get_ready(self, should_stop: StopQuestion) -> Steps[None]:
         """Has nodes, and farline on them; what was given up in an attempt before is tried again."""
-        if any(nodes.is_over() for end in self._ends for nodes in end):
-            self.close()
-        if not self._ends:
+        if lost := self._lost():
+            self._end_lanes()
+            self._give_up(lost)
+        if not all(self._ends):
             most = None if self.setting is None else self.setting.nodes
             yield from self._get_nodes(most, should_stop)
         if not self._lanes:
