@@ -119,6 +119,8 @@ def same(one: Path, other: Path) -> bool:
     return subprocess.run(["diff", "-r", one, other], capture_output=True).returncode == 0
 
 
+# Their streams have to keep a rate: beside floods of other tests they do not.
+@pytest.mark.alone
 @pytest.mark.parametrize("name", TESTERS)
 @pytest.mark.parametrize("direction", ["forward", "reverse"])
 def test_a_tester_measures(
