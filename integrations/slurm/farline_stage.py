@@ -32,6 +32,7 @@ _DIRECTIVE = re.compile(r"#BB_LUA\s+(\S+)\s*(.*)")
 _REPLACED = re.compile(r"(?<!\\)(?:\$(?:\{[^}]*\}?|\([^)]*\)?|\w+)|`[^`]*`?)")
 """What a shell would replace, where it is not within ''."""
 _SPANS = re.compile(r"""\\.|'[^']*'|"(?P<quoted>(?:\\.|[^"\\])*)"|(?P<plain>[^\\'"]+)""")
+"""The parts of a line as a shell tells them apart."""
 _PHASES = ("stage_in", "stage_out")
 _RETRY_FOR = "365d"
 """A copy that is cut, or that waits for another of the same files (an array's tasks), is ended by

@@ -241,9 +241,10 @@ class Joined:
         nodes = [capacity_text(name, has) for name, has in self.capacities.items()]
         evidence = [together, *map(_lane_text, at_work), *nodes, *self.places]
         if not known:
-            line = "parts were too short to tell what limited them"
-            if record["status"] == "complete" and not record["copy"]["copied"]["bytes"]:
-                line = nothing_moved_line(record["copy"])
+            line = None
+            if record["status"] == "complete":
+                line = nothing_moved_line(record["copy"], record["copy"]["copied"]["bytes"])
+            line = line or "parts were too short to tell what limited them"
             return {"limit": "unknown", "line": line, "evidence": evidence, "remedies": []}
         limit, line = max(known, key=known.__getitem__)
         return {"limit": limit, "line": f"{line} (most of the parts)", "evidence": evidence,

@@ -30,17 +30,17 @@ class RetryPolicy:
 
     What may pass (a cut, a stall, a server that is full) is tried again, first after 1 s, then
     after twice as long each time, 30 s at most; progress begins that anew. It ends when nothing
-    has moved for `retry_for_s`, or after `retries` attempts more. Where no session ever came
-    about, only a server that is full is waited for: a wrong name will not become right.
+    has moved for `retry_for_s`, or after `retries` attempts more. Where no session has moved
+    anything, only a server that is full is waited for, since a wrong name will not become right,
+    and a session that ran until it was cut is begun again.
     """
 
     retry_for_s: float
     retries: int | None = None
     began: bool = False
-    """Whether any session has come about, and moved something."""
+    """Whether any session has moved something."""
     ran: bool = False
-    """Whether any session has run: one that is cut then was on its way, but an end that breaks the
-    protocol each time will do so again."""
+    """Whether any session has run. An end that breaks the protocol then will do so again."""
     _tried: int = field(default=0, init=False)
     _wait_s: float = field(default=FIRST_WAIT_S, init=False)
     _moved_s: float | None = field(default=None, init=False)

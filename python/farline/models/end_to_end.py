@@ -95,6 +95,7 @@ class NodeCapacity:
         """Checks the capacities."""
         for name in ("nic", "cpu", "process"):
             value = getattr(self, name)
+            # Not by `quantities`: copies over nodes need this, and the core has no numpy.
             if not value > 0:
                 raise SpecError(f"{name}: {value:g} is out of range; allowed: more than 0")
 

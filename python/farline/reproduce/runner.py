@@ -295,6 +295,6 @@ def kept_results(folder: Path, items: Sequence[Item], scale: Scale) -> Iterator[
 def shown_results(folder: Path, items: Sequence[Item]) -> Iterator[Result]:
     """For each item the newest result that a folder has, of either scale, measured if one is."""
     for item in items:
-        found = [one for scale in SCALES for one in kept_results(folder, [item], scale)]
+        found = [one for scale in SCALES if (one := read_result(folder, item.id, scale))]
         if found:
             yield max(found, key=lambda one: (one.verdict != "not measured", one.made_at))

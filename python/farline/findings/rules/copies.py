@@ -25,7 +25,6 @@ from farline.spec.units import rate_human, time_human
 
 LIMITS_OF_COPIES = LIMITS["copy"]
 
-NO_DATA = "no data was copied, so there is nothing to judge"
 _WORKERS_GOOD, _WORKERS_MOST = 4, 16
 _DOES = {"sender": ("reading", "reader", "read"), "receiver": ("writing", "writer", "write")}
 
@@ -43,16 +42,16 @@ def nothing_moved(figures: CopyFigures) -> Finding | None:
         return Finding("unknown", "dry run: no data was copied, so there is nothing to judge")
     if figures.moved_bytes and figures.copied_files:
         return None
-    line = nothing_moved_line(figures.report)
-    return Finding("unknown", line) if line != NO_DATA or not figures.moved_bytes else None
+    line = nothing_moved_line(figures.report, figures.moved_bytes)
+    return None if line is None else Finding("unknown", line)
 
 
-def nothing_moved_line(report: Mapping[str, Any]) -> str:
-    """Why there is nothing to judge of a copy that moved no file."""
+def nothing_moved_line(report: Mapping[str, Any], moved_bytes: int) -> str | None:
+    """Why there is nothing to judge of a copy; None where there may be."""
     present, found = (report[name]["files"] for name in ("present", "found"))
     if found and present == found:
         return f"nothing to copy: {_files(present)} already present"
-    return NO_DATA
+    return None if moved_bytes else "no data was copied, so there is nothing to judge"
 
 
 def too_short(figures: CopyFigures) -> Finding | None:
